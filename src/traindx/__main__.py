@@ -1,0 +1,6 @@
+"""``python -m traindx`` is ``traindx``."""
+import sys
+
+from traindx.cli import main
+
+sys.exit(main())

@@ -1,0 +1,68 @@
+"""Inside the watched process: waits until the script imports torch, then puts the probes on."""
+from __future__ import annotations
+
+import atexit
+import importlib.abc
+import importlib.machinery
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_began = time.perf_counter()
+
+
+def begin(settings_json: str) -> None:
+    """Called once, before the script. ``settings``: folder of the recording, script, max_steps."""
+    settings: dict[str, Any] = json.loads(settings_json)
+    sys.meta_path.insert(0, _AfterTorch(settings))
+
+
+class _AfterTorch(importlib.abc.MetaPathFinder):
+    """Lets torch be found as always, and acts when it has been imported."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+            original = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                original(module)
+                loader.exec_module = original
+                _watch(self.settings)
+            loader.exec_module = exec_module
+        return spec
+
+
+def _watch(settings: dict[str, Any]) -> None:
+    try:
+        from traindx.probes import sites
+        from traindx.probes.install import install
+        from traindx.probes.recorder import Recorder
+        if settings.get("script"):
+            sites.main_script(settings["script"])
+        session = install(Recorder(Path(settings["folder"])), settings.get("max_steps"))
+        session.began = _began
+    except Exception as problem:
+        if os.environ.get("TRAINDX_DEBUG"):
+            raise
+        sys.stderr.write(f"traindx: not watching ({type(problem).__name__}: {problem})\n")
+        return
+    atexit.register(_end, session)
+
+
+def _end(session: Any) -> None:
+    problem = getattr(sys, "last_value", None)
+    how = "max-steps" if session.stopped else "raised" if problem is not None else "finished"
+    session.end(how, f"{type(problem).__name__}: {problem}"[:500] if problem is not None else None)

@@ -1,0 +1,84 @@
+"""What is said about a recording."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from traindx.core.observed import Site
+from traindx.core.text import Text, same
+
+Level = Literal["error", "warning", "note"]
+Confidence = Literal["certain", "likely", "suspected"]
+Origin = Literal["measured", "formula", "rule of thumb"]
+LEVELS: tuple[Level, ...] = ("error", "warning", "note")
+CONFIDENCES: tuple[Confidence, ...] = ("certain", "likely", "suspected")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One fact that speaks for a finding; ``expected`` says what a sound training shows there."""
+
+    what: Text
+    value: Any
+    expected: Text | str = ""
+    origin: Origin = "measured"
+    unit: str | None = None
+    step: int | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule says. The judge adds the rule's name, level, title and experiment."""
+
+    cause: Text
+    fix: Text
+    where: Site | None
+    also: tuple[Site, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    first_step: int = 1
+    confidence: Confidence = "certain"
+    because: Text = same("")
+    level: Level | None = None
+    title: Text | None = None
+    explains: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finding with its rule's facts."""
+
+    rule: str
+    level: Level
+    title: Text
+    finding: Finding
+    experiment: str | None = None
+    explains: tuple[str, ...] = ()
+    explained_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One rule on one recording: found, clear, or not checked and why."""
+
+    rule: str
+    verdict: Literal["found", "clear", "not-checked"]
+    why: Text = same("")
+
+
+@dataclass
+class Report:
+    """Everything that is said about one recording, cause first."""
+
+    findings: list[Judged] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    suppressed: list[Judged] = field(default_factory=list)
+    signals: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    script: str = ""
+    run: str | None = None
+    status: int | None = None
+    steps: int = 0
+    seconds: float = 0.0
+    stopped: str | None = None
+    lost_lines: int = 0
+    remarks: list[Text] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)

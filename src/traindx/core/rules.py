@@ -1,0 +1,139 @@
+"""Rules: one folder each under ``traindx/rules/<family>/<slug>/``, discovered, nothing to register.
+
+``rule.py`` holds, in this order: a docstring (title line, then the sections of :data:`SECTIONS`), ``ZH`` (the same page in
+Chinese), ``LEVEL``, ``STEP`` (0-6, where the tree asks for it), optionally ``EXPLAINS`` (patterns of rules whose finding is only
+a symptom of this one), ``EXPERIMENT`` (what ``traindx exam`` would change) and ``check``. The annotations of ``check`` are its
+needs: ``list[SomeObservation]`` or a signal; a need that is absent makes the verdict "not checked".
+"""
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from traindx.core.findings import Finding, Level
+from traindx.core.text import Language, Text
+
+FAMILIES = ("shape", "loss", "optim", "mode", "data", "init", "numeric", "curve", "memory", "record", "repro", "speed", "rank")
+SECTIONS = ("What it is", "Why it is silent", "What you see", "Look-alikes", "Fix", "Experiment", "Source")
+SECTIONS_ZH = ("是什么", "为什么不报错", "你会看到", "容易混淆的情况", "怎么改", "对照实验", "来源")
+
+
+class UnknownRule(ValueError):
+    """A name or pattern that matches no rule."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A rule's page in one language."""
+
+    title: str
+    sections: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Rule:
+    name: str
+    module: ModuleType
+
+    @property
+    def family(self) -> str:
+        return self.name.split("/")[0]
+
+    @property
+    def level(self) -> Level:
+        return self.module.LEVEL
+
+    @property
+    def step(self) -> int:
+        return self.module.STEP
+
+    @property
+    def explains(self) -> tuple[str, ...]:
+        return tuple(getattr(self.module, "EXPLAINS", ()))
+
+    @property
+    def experiment(self) -> str | None:
+        return getattr(self.module, "EXPERIMENT", None)
+
+    @property
+    def folder(self) -> Path:
+        return Path(str(self.module.__file__)).parent
+
+    @cached_property
+    def needs(self) -> dict[str, Any]:
+        hints = typing.get_type_hints(self.module.check)
+        return {name: hints[name] for name in inspect.signature(self.module.check).parameters}
+
+    @property
+    def check(self) -> Callable[..., Iterator[Finding]]:
+        return self.module.check
+
+    @property
+    def title(self) -> Text:
+        return Text(self.page("en").title, self.page("zh").title)
+
+    def page(self, language: Language) -> Page:
+        text = self.module.ZH if language == "zh" else self.module.__doc__
+        return parse_page(text or "", SECTIONS_ZH if language == "zh" else SECTIONS)
+
+    def source_of(self, which: str) -> str:
+        """The text of ``bad.py`` or ``good.py``."""
+        return (self.folder / f"{which}.py").read_text(encoding="utf-8")
+
+
+def parse_page(text: str, headings: tuple[str, ...]) -> Page:
+    """A title line, then ``Heading:`` at the start of a line opens each section."""
+    title, _, body = inspect.cleandoc(text).partition("\n")
+    pattern = re.compile(rf"^({'|'.join(map(re.escape, headings))})[:：][ \t]*", re.MULTILINE)
+    parts = pattern.split(body)
+    return Page(title.strip().rstrip(".。"), {name: part.strip() for name, part in zip(parts[1::2], parts[2::2])})
+
+
+@cache
+def all_rules() -> dict[str, Rule]:
+    """Every rule by name, in the order of families."""
+    import traindx.rules as root
+    return discover(root.__path__, root.__name__)
+
+
+def discover(paths: Iterable[str], package: str) -> dict[str, Rule]:
+    found = {}
+    for family in pkgutil.iter_modules(paths):
+        inner = importlib.import_module(f"{package}.{family.name}")
+        for slug in pkgutil.iter_modules(inner.__path__):
+            if slug.ispkg:
+                module = importlib.import_module(f"{package}.{family.name}.{slug.name}.rule")
+                name = f"{family.name}/{slug.name.replace('_', '-')}"
+                found[name] = Rule(name, module)
+    return dict(sorted(found.items(), key=lambda item: (_family_order(item[0]), item[0])))
+
+
+def _family_order(name: str) -> int:
+    family = name.split("/")[0]
+    return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES)
+
+
+def matching(patterns: Iterable[str], names: Iterable[str]) -> set[str]:
+    """Names chosen by patterns: ``family/slug``, ``family`` or ``family/*``. Raises UnknownRule for one that matches none."""
+    import difflib
+    import fnmatch
+    names = list(names)
+    chosen: set[str] = set()
+    for pattern in patterns:
+        glob = pattern if "/" in pattern else f"{pattern}/*"
+        hits = fnmatch.filter(names, glob)
+        if not hits:
+            families = sorted({name.split("/")[0] for name in names})
+            near = difflib.get_close_matches(pattern, [*names, *families], n=3, cutoff=0.4)
+            raise UnknownRule(pattern, near)
+        chosen.update(hits)
+    return chosen

@@ -1,0 +1,80 @@
+"""Runs a script in a child python under observation, and follows its recording. Imports no torch."""
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from traindx.core.recording import Recording, Tail
+
+BOOT = Path(__file__).parent / "boot"
+POLL_SECONDS = 0.1
+
+
+@dataclass
+class Outcome:
+    """``status`` is the exit status as a shell would show it: 128 + the number of a signal that ended the script."""
+
+    status: int
+    seconds: float
+    recording: Recording
+    signal: int | None = None
+
+
+def command_for(script: str | None, module: str | None, args: Sequence[str]) -> list[str]:
+    return [sys.executable, *(["-m", module] if module else [str(script)]), *args]
+
+
+def launch(command: Sequence[str], folder: Path, settings: dict[str, Any],
+           watch: Callable[[Recording], None] = lambda recording: None) -> Outcome:
+    """Runs ``command`` to its end. ``watch`` is called with the growing recording, about ten times a second when there is news."""
+    environment = dict(os.environ)
+    environment["TRAINDX_BOOT"] = json.dumps({"folder": str(folder.resolve()), **settings})
+    environment["PYTHONPATH"] = os.pathsep.join([str(BOOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    recording = Recording()
+    tail = Tail(folder, recording)
+    began = time.monotonic()
+    child = subprocess.Popen(command, env=environment)
+    with _passing_signals_to(child):
+        while True:
+            try:
+                returned = child.wait(POLL_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                if tail.read():
+                    watch(recording)
+    tail.read()
+    tail.finish()
+    killed_by = -returned if returned < 0 else None
+    return Outcome(128 + killed_by if killed_by else returned, time.monotonic() - began, recording, killed_by)
+
+
+class _passing_signals_to:
+    """Ctrl-C reaches the child from the terminal itself; a SIGTERM or SIGHUP to us is handed on."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self.child = child
+        self.before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        def hand_on(number: int, frame: Any) -> None:
+            self.child.send_signal(number)
+        handlers: dict[int, Any] = {signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: hand_on}
+        if hasattr(signal, "SIGHUP"):
+            handlers[signal.SIGHUP] = hand_on
+        for number, handler in handlers.items():
+            try:
+                self.before[number] = signal.signal(number, handler)
+            except ValueError:  # not in the main thread
+                return
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)

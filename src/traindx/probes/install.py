@@ -1,0 +1,42 @@
+"""Puts every probe on a torch that has just been imported. Every module here that has an ``install`` is one."""
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+
+from traindx import probes
+from traindx.probes.recorder import Recorder
+from traindx.probes.session import Session
+
+# the seams, in this order; whatever else has an install() follows by name
+SEAMS = ("modules", "losses", "backward", "optimizers", "loaders", "ops")
+
+
+def install(recorder: Recorder, max_steps: int | None = None) -> Session:
+    """Starts a session. Only one can be on at a time: starting another ends the first."""
+    if Session.current is not None:
+        Session.current.end("finished")
+        Session.current.close()
+    session = Session(recorder, max_steps)
+    others = sorted(m.name for m in pkgutil.iter_modules(probes.__path__) if m.name not in SEAMS)
+    try:
+        for name in (*SEAMS, *others):
+            module = importlib.import_module(f"{probes.__name__}.{name}")
+            if hasattr(module, "install") and name != "install":
+                module.install(session)
+    except BaseException:
+        session.close()  # half a set of patches is none
+        raise
+    os.register_at_fork(after_in_child=lambda: _leave(session))
+    Session.current = session
+    return session
+
+
+def _leave(session: Session) -> None:
+    """A forked child (a loader's worker) is not the run: it stays silent."""
+    session.active = False
+    for trace in session.probes:
+        tracer = getattr(trace, "tracer", None)
+        if tracer is not None:
+            tracer.disarm()

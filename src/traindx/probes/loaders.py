@@ -1,0 +1,108 @@
+"""The seam of the DataLoader: batches, the time spent waiting for them, and how the loader was built."""
+from __future__ import annotations
+
+import time
+import weakref
+from dataclasses import replace
+from typing import Any
+
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from traindx.core.observed import Site
+from traindx.core.observed.data import LoaderMade
+from traindx.probes import patching, sites
+from traindx.probes.session import Probe, Session
+
+_made_at: weakref.WeakKeyDictionary[Any, Site | None] = weakref.WeakKeyDictionary()
+_owner: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+
+
+def install(session: Session) -> None:
+    patching.replace(session.stack, DataLoader, "__init__", lambda original: _observed_init(original, session))
+    patching.replace(session.stack, DataLoader, "__iter__", lambda original: _observed_iter(original, session))
+    patching.replace(session.stack, _BaseDataLoaderIter, "__next__", lambda original: _observed_next(original, session))
+    session.add(Loaders)
+
+
+def _observed_init(original: Any, session: Session) -> Any:
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if session.watching:
+            _made_at[self] = sites.here(2)
+        original(self, *args, **kwargs)
+    return patching.dressed(__init__, original)
+
+
+def _observed_iter(original: Any, session: Session) -> Any:
+    def __iter__(self: Any) -> Any:
+        iterator = original(self)
+        if session.watching:
+            try:
+                _owner[iterator] = weakref.ref(self)
+                Loaders.instance.started(self, sites.here(2))
+            except Exception:
+                pass  # an iterator that cannot be weakly held: its batches stay without a loader
+        return iterator
+    return patching.dressed(__iter__, original)
+
+
+def _observed_next(original: Any, session: Session) -> Any:
+    def __next__(self: Any) -> Any:
+        if not session.watching:
+            return original(self)
+        began = time.perf_counter()
+        batch = original(self)
+        seconds = time.perf_counter() - began
+        ref = _owner.get(self)
+        session.call("on_batch", ref() if ref is not None else None, batch, seconds)
+        return batch
+    return patching.dressed(__next__, original)
+
+
+class Loaders(Probe):
+    """Loaders and their waiting time."""
+
+    areas = ("data", "speed")
+    instance: Loaders
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._seen: dict[int, LoaderMade] = {}
+        Loaders.instance = self
+
+    def started(self, loader: Any, site: Site | None) -> None:
+        id = self.session.ids.of(loader)
+        seen = self._seen.get(id)
+        if seen is None:
+            seen = self._describe(loader, id, site)
+        self._seen[id] = replace(seen, iterations=seen.iterations + 1)
+        if seen.iterations == 0:
+            self.session.emit(self._seen[id])
+
+    def _describe(self, loader: Any, id: int, site: Site | None) -> LoaderMade:
+        sampler = getattr(loader, "sampler", None)
+        shuffle = True if isinstance(sampler, RandomSampler) else False if isinstance(sampler, SequentialSampler) else None
+        return LoaderMade(
+            step=self.session.step, key=f"loader-{id}", id=id, site=_made_at.get(loader), iter_site=site,
+            dataset_class=type(loader.dataset).__name__, dataset_size=_length(loader.dataset), batch_size=loader.batch_size,
+            shuffle=shuffle, sampler=type(sampler).__name__, workers=loader.num_workers, drop_last=bool(loader.drop_last))
+
+    def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
+        seen = self._seen.get(self.session.ids.of(loader)) if loader is not None else None
+        if seen is not None:
+            self._seen[seen.id] = replace(seen, batches=seen.batches + 1, wait_seconds=seen.wait_seconds + seconds)
+
+    def on_tick(self, step: int) -> None:
+        if self.session.detailed:
+            self.at_end()
+
+    def at_end(self) -> None:
+        for seen in self._seen.values():
+            self.session.emit(seen)
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except Exception:
+        return None

@@ -1,0 +1,258 @@
+"""The seam of nn.Module: forwards of root modules, modes, and where modules were made. One patch of ``__call__`` does it all.
+
+Global forward hooks would recompile compiled models, hooks on instances would stop them from pickling.
+"""
+from __future__ import annotations
+
+import sys
+import weakref
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.loss import _Loss
+
+from traindx.core.observed import Site
+from traindx.core.observed.program import ForwardSeen, ModelSeen, Parameter
+from traindx.probes import patching, sites
+from traindx.probes.session import ForwardRun, Probe, Session
+from traindx.probes.tensors import dtype_of, shape_of, tensors_in
+
+_made_at: weakref.WeakKeyDictionary[nn.Module, Site | None] = weakref.WeakKeyDictionary()
+
+
+def made_at(module: nn.Module) -> Site | None:
+    """Where a module was constructed: the user's line that called the class."""
+    return _made_at.get(module)
+
+
+def _construction_site(module: nn.Module) -> Site | None:
+    """The caller of the outermost ``__init__`` that is still building this very module."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name == "__init__" and _self_of(frame) is module:
+        frame = frame.f_back
+    while frame is not None and not sites.is_user(frame.f_code.co_filename):
+        frame = frame.f_back
+    return sites._site(frame, frame.f_code.co_filename) if frame is not None else None
+
+
+def _self_of(frame: FrameType) -> Any:
+    names = frame.f_code.co_varnames
+    return frame.f_locals.get(names[0]) if names else None
+
+
+def install(session: Session) -> None:
+    patching.replace(session.stack, nn.Module, "__init__", lambda original: _observed_init(original, session))
+    patching.replace(session.stack, nn.Module, "__call__", lambda original: _observed_call(original, session))
+    patching.replace(session.stack, nn.Module, "train", lambda original: _observed_train(original, session))
+    session.add(Forwards)
+
+
+def _observed_init(original: Any, session: Session) -> Any:
+    def __init__(self: nn.Module, *args: Any, **kwargs: Any) -> None:
+        if session.active:
+            try:
+                _made_at[self] = _construction_site(self)
+            except Exception:
+                pass  # a module that cannot be hashed or weakly held: its place stays unknown
+        original(self, *args, **kwargs)
+    return patching.dressed(__init__, original)
+
+
+def _observed_call(original: Any, session: Session) -> Any:
+    thread, is_compiling = session.thread, torch.compiler.is_compiling
+
+    def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or not session.active or thread.busy:
+            return original(self, *args, **kwargs)
+        if thread.depth == 0:
+            return root_call(original, session, self, args, kwargs)
+        if not session.detailed:
+            return original(self, *args, **kwargs)
+        modules = thread.modules
+        if modules is None:
+            return original(self, *args, **kwargs)
+        modules.append(self)
+        try:
+            output = original(self, *args, **kwargs)
+        finally:
+            modules.pop()
+        session.call("after_module", self, path_of(session, self), args, output)
+        return output
+    return __call__
+
+
+def root_call(original: Any, session: Session, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A forward that the program itself asked for. Loss modules are not roots: their torch loss is observed instead."""
+    if isinstance(module, _Loss):
+        return original(module, *args, **kwargs)
+    thread = session.thread
+    run = ForwardRun(0, module, args, kwargs, sites.here(3), bool(getattr(module, "training", False)), torch.is_grad_enabled())
+    session.call("before_forward", run)
+    thread.depth = 1
+    thread.modules = [module] if session.detailed else None
+    try:
+        run.output = original(module, *args, **kwargs)
+    except BaseException:
+        run.failed = True
+        raise
+    finally:
+        thread.depth = 0
+        thread.modules = None
+        session.call("after_forward", run)
+    return run.output
+
+
+_train_depth = 0
+
+
+def _observed_train(original: Any, session: Session) -> Any:
+    def train(self: nn.Module, mode: bool = True) -> nn.Module:
+        global _train_depth
+        outer = _train_depth == 0 and session.watching and session.thread.depth == 0
+        _train_depth += 1
+        try:
+            return original(self, mode)
+        finally:
+            _train_depth -= 1
+            if outer:
+                site = sites.here(2)
+                _switched[self] = site
+                session.event("train" if mode else "eval", site, session.ids.of(self))
+    return patching.dressed(train, original)
+
+
+_switched: weakref.WeakKeyDictionary[nn.Module, Site | None] = weakref.WeakKeyDictionary()
+
+
+def path_of(session: Session, module: nn.Module) -> str:
+    """The dotted path of a module in the root that is running; its class name where it is not in the root's tree."""
+    modules = session.thread.modules
+    if not modules:
+        return ""
+    info = Forwards.instance.info(modules[0]) if Forwards.instance else None
+    return info.paths.get(id(module), f"<{type(module).__name__}>") if info else ""
+
+
+@dataclass
+class RootInfo:
+    """What is remembered of a root module between forwards."""
+
+    ref: weakref.ref[nn.Module]
+    id: int
+    paths: dict[int, str] = field(default_factory=dict)
+    dropouts: list[weakref.ref[nn.Module]] = field(default_factory=list)
+    norms: list[weakref.ref[nn.Module]] = field(default_factory=list)
+    said: tuple[Any, ...] = ()
+    looked: int = 0
+
+
+class Forwards(Probe):
+    """Every root forward: who, where, in which mode, and whether a backward came through it."""
+
+    areas = ("mode", "optim", "shape")
+    instance: Forwards | None = None
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._roots: dict[int, RootInfo] = {}
+        self._seen: dict[tuple[Any, ...], ForwardSeen] = {}
+        self._said: dict[str, ForwardSeen] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        Forwards.instance = self
+
+    def info(self, module: nn.Module) -> RootInfo:
+        entry = self._roots.get(id(module))
+        if entry is None or entry.ref() is not module:
+            entry = self._roots[id(module)] = RootInfo(weakref.ref(module), self.session.ids.of(module))
+            self._look(entry, module, None)
+        return entry
+
+    def before_forward(self, run: ForwardRun) -> None:
+        info = self.info(run.module)
+        run.model = info.id
+        if self.session.detailed and info.looked != self.session.step:
+            self._look(info, run.module, run.site)
+        self.session.event("forward", run.site, info.id, _mode(run))
+
+    def after_forward(self, run: ForwardRun) -> None:
+        if run.failed:
+            return
+        info = self.info(run.module)
+        drops, norms = _modes(info.dropouts), _modes(info.norms)
+        key = (info.id, id(run.site), run.training, run.grad, drops, norms)
+        seen = self._seen.get(key)
+        step = self.session.step
+        if seen is None:
+            first = next(tensors_in((run.args, run.kwargs)), None)
+            seen = ForwardSeen(
+                step=step, key=f"forward-{len(self._seen)}", model=info.id, site=run.site, training=run.training, grad=run.grad,
+                dropout=drops, batchnorm=norms, count=0, backward=0, first_step=step, last_step=step,
+                input_shape=shape_of(first), switched_at=_switched.get(run.module), inference=torch.is_inference_mode_enabled())
+        seen = self._seen[key] = replace(seen, count=seen.count + 1, last_step=step)
+        if seen.count == 1:
+            self._say(seen)
+        if run.grad:
+            self._note_backward(key, run.output)
+
+    def _note_backward(self, key: tuple[Any, ...], output: Any) -> None:
+        for tensor in tensors_in(output, 4):
+            if tensor.requires_grad and tensor.grad_fn is not None:
+                done = False
+
+                def reached(_: Any) -> None:
+                    nonlocal done
+                    if not done:
+                        done = True
+                        self._seen[key] = replace(self._seen[key], backward=self._seen[key].backward + 1)
+                tensor.register_hook(reached)
+                return
+
+    def on_tick(self, step: int) -> None:
+        if self.session.detailed:
+            self._say_all()
+
+    def at_end(self) -> None:
+        self._say_all()
+
+    def _say_all(self) -> None:
+        for seen in self._seen.values():
+            if self._said.get(seen.key) != seen:
+                self._say(seen)
+
+    def _say(self, seen: ForwardSeen) -> None:
+        self._said[seen.key] = seen
+        self.session.emit(seen)
+
+    def _look(self, info: RootInfo, module: nn.Module, site: Site | None) -> None:
+        """Reads the module's tree; said again only when parameters, their flags or modules changed."""
+        info.looked = self.session.step
+        named = list(module.named_modules())
+        info.paths = {id(inner): path for path, inner in named}
+        info.dropouts = [weakref.ref(m) for _, m in named if isinstance(m, _DropoutNd) and m.p > 0]
+        info.norms = [weakref.ref(m) for _, m in named if isinstance(m, _BatchNorm) and m.track_running_stats]
+        parameters = tuple(
+            Parameter(self.session.ids.of(p), f"{path}.{name}" if path else name, shape_of(p), dtype_of(p), p.requires_grad,
+                      path, type(inner).__name__, made_at(inner))
+            for path, inner in named for name, p in inner._parameters.items() if p is not None)
+        state = tuple((p.id, p.requires_grad, p.dtype) for p in parameters)
+        if state != info.said or site is not None and info.said == ():
+            info.said = state
+            self.session.emit(ModelSeen(
+                step=self.session.step, key=f"model-{info.id}-{self.session.step}", id=info.id, class_name=type(module).__name__,
+                parameters=parameters, modules=tuple((path, type(inner).__name__) for path, inner in named),
+                site=site, made_at=made_at(module)))
+
+
+def _mode(run: ForwardRun) -> str:
+    return ("train" if run.training else "eval") + ("" if run.grad else " no_grad")
+
+
+def _modes(refs: list[weakref.ref[nn.Module]]) -> tuple[int, int]:
+    training = sum(1 for ref in refs if (module := ref()) is not None and module.training)
+    return training, len(refs) - training
+

@@ -1,0 +1,252 @@
+"""The seam of torch.optim: construction, step, zero_grad, schedulers, clipping, GradScaler; in order."""
+from __future__ import annotations
+
+import weakref
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+from torch.optim import lr_scheduler as schedulers
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from traindx.core.observed import Site
+from traindx.core.observed.program import OptimizerMade, SchedulerMade
+from traindx.probes import patching, sites
+from traindx.probes.session import Probe, Session, StepRun
+from traindx.probes.tensors import number
+
+MAX_STEPS_STATUS = 0
+
+
+class StopTraining(SystemExit):
+    """Ends the script after ``--max-steps`` optimizer steps; ``except Exception`` does not catch it."""
+
+
+def install(session: Session) -> None:
+    replace_ = patching.replace
+    stack = session.stack
+    steps = _Steps(session)
+    stack.callback(register_optimizer_step_pre_hook(steps.before).remove)
+    stack.callback(register_optimizer_step_post_hook(steps.after).remove)
+    replace_(stack, Optimizer, "__init__", lambda original: _observed_init(original, session))
+    replace_(stack, Optimizer, "zero_grad", lambda original: _observed_zero(original, session))
+    replace_(stack, torch.nn.Module, "zero_grad", lambda original: _observed_zero(original, session))
+    replace_(stack, schedulers.LRScheduler, "__init__", lambda original: _observed_scheduler(original, session))
+    replace_(stack, schedulers.LRScheduler, "step", lambda original: _observed_schedule(original, session))
+    replace_(stack, schedulers.ReduceLROnPlateau, "__init__", lambda original: _observed_scheduler(original, session))
+    replace_(stack, schedulers.ReduceLROnPlateau, "step", lambda original: _observed_schedule(original, session))
+    _install_clips(session)
+    _install_scaler(session)
+    session.add(Optimizers)
+
+
+class _Steps:
+    """Global step hooks. A step inside a step (SAM, Lookahead) is part of the outer one."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.depth = 0
+        self.run: StepRun | None = None
+        self.asked_to_stop = 0
+
+    def before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        session = self.session
+        if not session.watching:
+            return
+        self.depth += 1
+        if self.depth > 1:
+            return
+        self.run = StepRun(optimizer, session.ids.of(optimizer), sites.here(2))
+        session.call("before_step", self.run)
+
+    def after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        session = self.session
+        if not session.watching or self.depth == 0:
+            return
+        self.depth -= 1
+        if self.depth or self.run is None:
+            return
+        run, self.run = self.run, None
+        session.event("step", run.site, run.id)
+        session.call("after_step", run)
+        session.tick()
+        if session.max_steps is not None and session.step > session.max_steps:
+            self.stop()
+
+    def stop(self) -> None:
+        self.asked_to_stop += 1
+        if self.asked_to_stop > 3:  # the script swallows SystemExit (a bare except)
+            import os
+            self.session.end("max-steps")
+            os._exit(MAX_STEPS_STATUS)
+        self.session.stopped = True
+        raise StopTraining(MAX_STEPS_STATUS)
+
+
+def _observed_init(original: Any, session: Session) -> Any:
+    def __init__(self: Optimizer, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if session.watching:
+            session.optimizers += 1
+            session.call("on_optimizer", self, session.ids.of(self), sites.here(2))
+    return patching.dressed(__init__, original)
+
+
+def _observed_zero(original: Any, session: Session) -> Any:
+    def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.watching:
+            session.event("zero_grad", sites.here(2), session.ids.of(self))
+        return original(self, *args, **kwargs)
+    return patching.dressed(zero_grad, original)
+
+
+_building: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _observed_scheduler(original: Any, session: Session) -> Any:
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        _building.add(self)  # the constructor takes a first step of its own
+        try:
+            original(self, *args, **kwargs)
+        finally:
+            _building.discard(self)
+        if session.watching:
+            Optimizers.of(session).scheduler_made(self, sites.here(2))
+    return patching.dressed(__init__, original)
+
+
+def _observed_schedule(original: Any, session: Session) -> Any:
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.watching and self not in _building:
+            Optimizers.of(session).scheduler_stepped(self, args, kwargs, sites.here(2))
+        return original(self, *args, **kwargs)
+    return patching.dressed(step, original)
+
+
+def _install_clips(session: Session) -> None:
+    from torch.nn import utils
+    from torch.nn.utils import clip_grad
+    for name in ("clip_grad_norm_", "clip_grad_value_"):
+        make = _clip_maker(session, name)
+        patching.replace(session.stack, clip_grad, name, make)
+        patching.replace(session.stack, utils, name, make)
+
+
+def _clip_maker(session: Session, name: str) -> Any:
+    def make(original: Any) -> Any:
+        if hasattr(original, "_traindx"):
+            return original
+
+        def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+            if not session.watching:
+                return original(parameters, *args, **kwargs)
+            if not isinstance(parameters, torch.Tensor):
+                parameters = list(parameters)  # a generator can be walked only once
+            with session.quiet():
+                norm = original(parameters, *args, **kwargs)
+            limit = args[0] if args else kwargs.get("max_norm", kwargs.get("clip_value"))
+            Optimizers.of(session).clipped(name, parameters, limit, norm, sites.here(2))
+            return norm
+        shadowed = patching.dressed(clip, original)
+        shadowed._traindx = True
+        return shadowed
+    return make
+
+
+def _install_scaler(session: Session) -> None:
+    try:
+        from torch.amp.grad_scaler import GradScaler
+    except ImportError:
+        return
+    for method, what in (("scale", "scale"), ("unscale_", "unscale"), ("step", "scaler-step"), ("update", "scaler-update")):
+        patching.replace(session.stack, GradScaler, method, lambda original, what=what: _observed_scaler(original, session, what))
+
+
+def _observed_scaler(original: Any, session: Session, what: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.watching and self.is_enabled():
+            who = session.ids.of(args[0]) if args and isinstance(args[0], Optimizer) else session.ids.of(self)
+            session.event(what, sites.here(2), who)
+        return original(self, *args, **kwargs)
+    return patching.dressed(method, original)
+
+
+class Optimizers(Probe):
+    """Optimizers, their groups' learning rates, schedulers and clips."""
+
+    areas = ("optim",)
+    _instances: weakref.WeakKeyDictionary[Session, Optimizers] = weakref.WeakKeyDictionary()
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        Optimizers._instances[session] = self
+        self._schedulers: dict[int, SchedulerMade] = {}
+        self._known: dict[int, tuple[int, ...]] = {}
+
+    @classmethod
+    def of(cls, session: Session) -> Optimizers:
+        return cls._instances[session]
+
+    def on_optimizer(self, optimizer: Optimizer, id: int, site: Site | None) -> None:
+        self._describe(optimizer, id, site)
+
+    def before_step(self, run: StepRun) -> None:
+        sizes = tuple(len(group["params"]) for group in run.optimizer.param_groups)
+        if self._known.get(run.id) != sizes:
+            self._describe(run.optimizer, run.id, run.site if run.id not in self._known else None)
+        rates = [group["lr"] for group in run.optimizer.param_groups if "lr" in group]
+        if rates:
+            rate = max(float(value) if not isinstance(value, torch.Tensor) else number(value) or 0.0 for value in rates)
+            self.session.metric("lr", rate)
+
+    def _describe(self, optimizer: Optimizer, id: int, site: Site | None) -> None:
+        ids = self.session.ids
+        self._known[id] = tuple(len(group["params"]) for group in optimizer.param_groups)
+        groups = tuple(tuple(ids.of(p) for p in group["params"]) for group in optimizer.param_groups)
+        settings = tuple({name: str(value) for name, value in group.items() if name != "params"} for group in optimizer.param_groups)
+        made = self._sites.get(id, site)
+        self._sites[id] = made
+        self.session.emit(OptimizerMade(step=self.session.step, key=f"optimizer-{id}", id=id, class_name=type(optimizer).__name__,
+                                        site=made, parameters=groups, settings=settings))
+
+    @property
+    def _sites(self) -> dict[int, Site | None]:
+        return self.__dict__.setdefault("_site_of", {})
+
+    def scheduler_made(self, scheduler: Any, site: Site | None) -> None:
+        id = self.session.ids.of(scheduler)
+        settings = {name: str(value) for name, value in vars(scheduler).items()
+                    if isinstance(value, (int, float, str, bool)) and not name.startswith("_")}
+        made = SchedulerMade(step=self.session.step, key=f"scheduler-{id}", id=id, class_name=type(scheduler).__name__, site=site,
+                             optimizer=self.session.ids.of(scheduler.optimizer), mode=str(getattr(scheduler, "mode", "")),
+                             settings=settings)
+        self._schedulers[id] = made
+        self.session.emit(made)
+
+    def scheduler_stepped(self, scheduler: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> None:
+        id = self.session.ids.of(scheduler)
+        made = self._schedulers.get(id)
+        if made is None:
+            return
+        fed = made.fed
+        value = args[0] if args else kwargs.get("metrics")
+        if isinstance(scheduler, schedulers.ReduceLROnPlateau) and value is not None and len(fed) < 1000:
+            value = number(value) if isinstance(value, torch.Tensor) else float(value)
+            fed = (*fed, value) if value is not None else fed
+        made = self._schedulers[id] = replace(made, calls=made.calls + 1, call_site=site, fed=fed)
+        self.session.event("scheduler", site, id)
+        if made.calls <= 3 or made.fed != () or self.session.detailed:
+            self.session.emit(made)
+
+    def clipped(self, name: str, parameters: Any, limit: Any, norm: Any, site: Site | None) -> None:
+        self.session.event("clip", site, 0, name)
+        value = number(norm) if isinstance(norm, torch.Tensor) else None
+        if value is not None:
+            self.session.metric("clip_norm", value)
+        if isinstance(limit, (int, float)):
+            self.session.metric("clip_limit", float(limit))
+
+    def at_end(self) -> None:
+        for made in self._schedulers.values():
+            self.session.emit(made)

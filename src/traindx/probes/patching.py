@@ -1,0 +1,34 @@
+"""Replacing one function of torch by one that also tells us, and putting it back."""
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+
+def replace(stack: ExitStack, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """``owner.name = make(original)`` until the stack closes; absent names are passed over (other torch versions)."""
+    original = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
+    if original is None:
+        return
+    setattr(owner, name, make(original))
+    stack.callback(setattr, owner, name, original)
+
+
+def dressed(wrapper: Callable[..., Any], original: Any) -> Any:
+    """``wrapper`` with the name, signature and docstring of ``original``."""
+    return functools.update_wrapper(wrapper, original)
+
+
+def shadow(wrapper: types.FunctionType, original: Any) -> Any:
+    """``wrapper`` dressed as ``original``, with the original's globals.
+
+    Such a wrapper may use closure variables and builtins only. torch.jit.script reads the source of what ``__wrapped__`` points to and resolves it in the wrapper's globals: with ours it fails.
+    """
+    if not isinstance(original, types.FunctionType):
+        return functools.update_wrapper(wrapper, original)
+    twin = types.FunctionType(wrapper.__code__, original.__globals__, original.__name__, wrapper.__defaults__, wrapper.__closure__)
+    twin.__kwdefaults__ = wrapper.__kwdefaults__
+    return functools.update_wrapper(twin, original)

@@ -1,0 +1,74 @@
+"""Writes observations and metrics to the run folder as they come. A disk that fails stops the recording, never the training."""
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+from traindx.core.observed import Observation
+from traindx.core.recording import EVENTS, METRICS, Recording, metrics_line, to_line
+
+EVERY_STEP_UP_TO = 5_000  # beyond it, metrics are thinned so that the file grows with the logarithm of the run's length
+
+
+class Recorder:
+    """Keeps a Recording in memory (``folder`` None) or appends whole lines to files, one write a line."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.memory = Recording() if folder is None else None
+        self._lock = threading.Lock()
+        self._files: dict[str, int] = {}
+        if folder is not None:
+            for name in (EVENTS, METRICS):
+                self._files[name] = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
+        self._typical: dict[str, float] = {}
+
+    def observe(self, observation: Observation) -> None:
+        if self.memory is not None:
+            self.memory.add(observation)
+        else:
+            self._write(EVENTS, to_line(observation))
+
+    def metrics(self, step: int, values: dict[str, float]) -> None:
+        if not values or not self._keep(step, values):
+            return
+        line = metrics_line(step, values)
+        if self.memory is not None:
+            self.memory.add_metrics(line)
+        else:
+            self._write(METRICS, line)
+
+    def _keep(self, step: int, values: dict[str, float]) -> bool:
+        """Every step at first, then ever fewer; a value far from its running level is always kept."""
+        stride = 1
+        while step > EVERY_STEP_UP_TO * stride:
+            stride *= 2
+        spike = False
+        for name, value in values.items():
+            typical = self._typical.get(name)
+            if typical is not None and not abs(value) <= 3 * typical:
+                spike = True
+            if value == value and abs(value) != float("inf"):
+                self._typical[name] = abs(value) if typical is None else 0.98 * typical + 0.02 * min(abs(value), 10 * typical + 1e-12)
+        return spike or step % stride == 0
+
+    def _write(self, name: str, line: str) -> None:
+        descriptor = self._files.get(name)
+        if descriptor is None:
+            return
+        data = line.encode("utf-8", "replace")
+        with self._lock:
+            try:
+                os.write(descriptor, data)
+            except OSError as problem:
+                self.close()
+                sys.stderr.write(f"traindx: recording stopped ({problem.strerror}); the training goes on\n")
+
+    def close(self) -> None:
+        for descriptor in self._files.values():
+            try:
+                os.close(descriptor)
+            except OSError:
+                pass
+        self._files = {}

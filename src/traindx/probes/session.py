@@ -1,0 +1,373 @@
+"""One watched run: the clock, the dispatch to probes, the schedule, and the rule that nothing of ours reaches the user's script."""
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from traindx.core.observed import Ended, Observation, ProbeFailed, Site
+from traindx.core.observed.program import Event, Window
+from traindx.probes.recorder import Recorder
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from traindx.probes.losses import Origins
+
+TRACED_STEPS = frozenset((1, 2, 3, 8, 32))  # whole op traces: few, they are the costly ones
+WINDOW_LIMIT = 200  # events kept of one window
+LONGEST_ACCUMULATION = 512  # backwards without an optimizer step after which backwards count as steps
+
+
+def detailed_step(step: int) -> bool:
+    """Steps on which probes may spend milliseconds: dense at first, then four to the doubling, at least every 500."""
+    if step <= 8:
+        return True
+    top = 1 << (step.bit_length() - 1)
+    return (step - top) * 4 % top == 0 if step < 2048 else step % 500 == 0
+
+
+@dataclass
+class BackwardRun:
+    """One pass through the autograd engine. ``roots`` are weakly the user's tensors: never keep them."""
+
+    roots: tuple[Any, ...]
+    site: Site | None
+    accumulate: bool
+    create_graph: bool
+    keep_graph: bool
+    inputs: tuple[Any, ...] = ()
+    value: float | None = None
+
+
+@dataclass
+class ForwardRun:
+    """One forward of a root module."""
+
+    model: int
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    site: Site | None
+    training: bool
+    grad: bool
+    output: Any = None
+    failed: bool = False
+
+
+@dataclass
+class LossRun:
+    """One call of a torch loss function, outermost only."""
+
+    function: str
+    input: Tensor
+    target: Any
+    output: Any
+    arguments: dict[str, Any]
+    site: Site | None
+    made_at: Site | None
+    grad: bool
+
+
+@dataclass
+class StepRun:
+    """One outermost optimizer step."""
+
+    optimizer: torch.optim.Optimizer
+    id: int
+    site: Site | None
+
+
+class Probe:
+    """Base of all probes: override the hooks you need. A hook that raises switches its probe off, never the script."""
+
+    areas: tuple[str, ...] = ()
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def before_forward(self, run: ForwardRun) -> None: ...
+    def after_forward(self, run: ForwardRun) -> None: ...
+    def after_module(self, module: nn.Module, path: str, args: tuple[Any, ...], output: Any) -> None:
+        """After every inner module's forward, on detailed steps only."""
+    def on_loss(self, run: LossRun) -> None: ...
+    def before_backward(self, run: BackwardRun) -> None: ...
+    def after_backward(self, run: BackwardRun) -> None: ...
+    def on_optimizer(self, optimizer: torch.optim.Optimizer, id: int, site: Site | None) -> None: ...
+    def before_step(self, run: StepRun) -> None: ...
+    def after_step(self, run: StepRun) -> None: ...
+    def on_batch(self, loader: Any, batch: Any, seconds: float) -> None: ...
+    def on_event(self, event: Event) -> None: ...
+    def on_tick(self, step: int) -> None:
+        """A step is over (an optimizer stepped, or a backward ended where there is no optimizer)."""
+    def at_end(self) -> None: ...
+
+
+HOOKS = tuple(name for name in vars(Probe) if name.startswith(("before_", "after_", "on_", "at_")))
+
+
+@dataclass
+class _Pattern:
+    number: int
+    events: tuple[Event, ...]
+    first: int
+    last: int
+    count: int = 0
+    said: int = 0
+
+
+class _Thread(threading.local):
+    busy = False
+    depth = 0
+    modules: list[Any] | None = None
+
+
+class Session:
+    """State of one run. ``step`` is the optimizer step being computed, from 1."""
+
+    current: Session | None = None
+
+    def __init__(self, recorder: Recorder, max_steps: int | None = None) -> None:
+        self.recorder = recorder
+        self.max_steps = max_steps
+        self.active = True
+        self.step = 1
+        self.began = time.perf_counter()
+        self.stack = ExitStack()
+        self.thread = _Thread()
+        self.ids = Ids()
+        self.optimizers = 0  # made so far
+        self._backwards = 0  # since the last step
+        self.detailed = True
+        self.compiled = False
+        self.in_backward = 0
+        self.stopped = False  # by --max-steps
+        self.origins: Origins = None  # type: ignore[assignment]  # set by losses.install
+        self.values: dict[str, float] = {}
+        self.probes: list[Probe] = []
+        self._hooks: dict[str, list[tuple[Probe, Callable[..., None]]]] = {name: [] for name in HOOKS}
+        self._events: list[Event] = []
+        self._patterns: dict[tuple[Any, ...], _Pattern] = {}
+        self._pid = os.getpid()
+        self._ended = False
+
+    # -- probes -----------------------------------------------------------------------------------------------------
+
+    def add(self, kind: type[Probe]) -> None:
+        try:
+            probe = kind(self)
+        except Exception as problem:
+            self._failed(kind.__name__, problem)
+            return
+        self.probes.append(probe)
+        for name in HOOKS:
+            if getattr(kind, name) is not getattr(Probe, name):
+                self._hooks[name].append((probe, getattr(probe, name)))
+
+    def call(self, hook: str, *args: Any) -> None:
+        """Runs a hook of every probe that has it, as ours: not traced, not observed, never raising."""
+        hooks = self._hooks[hook]
+        if not hooks or self.thread.busy:
+            return
+        self.thread.busy = True
+        try:
+            for probe, function in list(hooks):
+                try:
+                    function(*args)
+                except Exception as problem:
+                    self.drop(probe, problem)
+        finally:
+            self.thread.busy = False
+
+    def has(self, hook: str) -> bool:
+        return bool(self._hooks[hook])
+
+    def drop(self, probe: Probe, problem: BaseException) -> None:
+        for name, hooks in self._hooks.items():
+            self._hooks[name] = [entry for entry in hooks if entry[0] is not probe]
+        self._failed(type(probe).__name__, problem)
+
+    def _failed(self, name: str, problem: BaseException) -> None:
+        if os.environ.get("TRAINDX_DEBUG"):
+            import traceback
+            traceback.print_exception(problem)
+        self.emit(ProbeFailed(step=self.step, probe=name, error=f"{type(problem).__name__}: {problem}"[:300]))
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Our own torch calls in here are neither traced nor observed."""
+        before, self.thread.busy = self.thread.busy, True
+        try:
+            yield
+        finally:
+            self.thread.busy = before
+
+    @property
+    def watching(self) -> bool:
+        return self.active and not self.thread.busy
+
+    # -- facts ------------------------------------------------------------------------------------------------------
+
+    def emit(self, observation: Observation) -> None:
+        if self.active:
+            self.recorder.observe(observation)
+
+    def metric(self, name: str, value: float) -> None:
+        """A scalar of the current step, written when the step is over."""
+        self.values[name] = value
+
+    def event(self, what: str, site: Site | None, who: int = 0, detail: str = "") -> None:
+        """Appends to the current window; an event like the last one is counted there."""
+        events = self._events
+        if events:
+            last = events[-1]
+            if last.what == what and last.site is site and last.who == who and last.detail == detail:
+                events[-1] = Event(what, site, who, detail, last.count + 1)
+                return
+        if len(events) < WINDOW_LIMIT:
+            event = Event(what, site, who, detail)
+            events.append(event)
+            self.call("on_event", event)
+
+    # -- the clock --------------------------------------------------------------------------------------------------
+
+    def backwards_are_the_clock(self) -> bool:
+        """Asked after each backward: true where no optimizer was made, or none has stepped for very long."""
+        self._backwards += 1
+        return self.optimizers == 0 or self._backwards > LONGEST_ACCUMULATION
+
+    def tick(self) -> None:
+        """The step is over."""
+        step = self.step
+        self._close_window()
+        self._backwards = 0
+        self.call("on_tick", step)
+        self.recorder.metrics(step, self.values)
+        self.values = {}
+        self.step = step + 1
+        self.detailed = detailed_step(self.step)
+        if self.detailed:
+            self._say_windows()
+
+    def _close_window(self) -> None:
+        events = fold_loops(self._events)
+        self._events = []
+        # sites are interned, so their ids are their identity; counts of repeats do not make another pattern
+        key = tuple((e.what, id(e.site), e.who, e.detail, e.count > 1) for e in events)
+        pattern = self._patterns.get(key)
+        if pattern is None:
+            if len(self._patterns) >= 500:
+                return
+            pattern = self._patterns[key] = _Pattern(len(self._patterns), tuple(events), self.step, self.step)
+        pattern.count += 1
+        pattern.last = self.step
+        if pattern.said == 0:
+            self._say(pattern)
+
+    def _say_windows(self) -> None:
+        for pattern in self._patterns.values():
+            if pattern.said != pattern.count:
+                self._say(pattern)
+
+    def _say(self, pattern: _Pattern) -> None:
+        pattern.said = pattern.count
+        self.emit(Window(step=pattern.first, key=f"window-{pattern.number}", events=pattern.events,
+                         count=pattern.count, last_step=pattern.last))
+
+    def end(self, how: str, error: str | None = None) -> None:
+        """The program is over: last words of every probe. Only once, and only in the process that began."""
+        if self._ended or not self.active or os.getpid() != self._pid:
+            return
+        self._ended = True
+        if self._events:
+            self._close_window()
+        self._say_windows()
+        self.call("at_end")
+        self.recorder.metrics(self.step, self.values)
+        steps = self.step - 1
+        self.emit(Ended(step=steps, how=how, steps=steps, seconds=time.perf_counter() - self.began, error=error))
+        self.active = False
+
+    def close(self) -> None:
+        """Takes every patch off again."""
+        self.active = False
+        self.stack.close()
+        self.recorder.close()
+        if Session.current is self:
+            Session.current = None
+
+
+def fold_loops(events: list[Event]) -> list[Event]:
+    """A loop inside a window (forward, loss, forward, loss ...) once, its events counted."""
+    if len(events) < 8:
+        return events
+    folded: list[Event] = []
+    for event in events:
+        folded.append(event)
+        for period in range(1, min(8, len(folded) // 2) + 1):
+            if all(_alike(a, b) for a, b in zip(folded[-period:], folded[-2 * period:-period])):
+                for i, repeat in enumerate(folded[-period:]):
+                    old = folded[-2 * period + i]
+                    folded[-2 * period + i] = Event(old.what, old.site, old.who, old.detail, old.count + repeat.count)
+                del folded[-period:]
+                break
+    return folded
+
+
+def _alike(a: Event, b: Event) -> bool:
+    return a.what == b.what and a.site is b.site and a.who == b.who and a.detail == b.detail
+
+
+class Ids:
+    """Small numbers for objects, given once and never reused; keeps nothing alive."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._next = 1
+
+    def of(self, thing: Any) -> int:
+        entry = self._known.get(id(thing))
+        if entry is not None and entry[0]() is thing:
+            return entry[1]
+        number, self._next = self._next, self._next + 1
+        key = id(thing)
+        self._known[key] = (weakref.ref(thing, lambda ref, key=key: self._forget(key, ref)), number)  # type: ignore[misc]
+        return number
+
+    def known(self, thing: Any) -> bool:
+        entry = self._known.get(id(thing))
+        return entry is not None and entry[0]() is thing
+
+    def _forget(self, key: int, ref: weakref.ref[Any]) -> None:
+        entry = self._known.get(key)
+        if entry is not None and entry[0] is ref:
+            del self._known[key]
+
+
+@dataclass
+class Budget:
+    """Optional work is done while it has cost less than ``share`` of the time since the start; the first ``free`` steps always."""
+
+    session: Session
+    share: float = 0.02
+    free: int = 64
+    spent: float = field(default=0.0, init=False)
+
+    def allows(self) -> bool:
+        if self.session.step <= self.free:
+            return True
+        return self.spent < self.share * (time.perf_counter() - self.session.began)
+
+    @contextmanager
+    def paying(self) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent += time.perf_counter() - began

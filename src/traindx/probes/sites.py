@@ -1,0 +1,74 @@
+"""Which line of the user's program is running: the first frame that belongs neither to us nor to a library."""
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+from types import FrameType
+
+from traindx.core.observed import Site
+
+_OURS = os.path.realpath(os.path.dirname(os.path.dirname(__file__))) + os.sep
+_LIBRARIES = tuple(
+    os.path.realpath(path) + os.sep
+    for path in {*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")), os.path.dirname(os.__file__)}
+    if path
+)
+_user_files: dict[str, bool] = {}
+_sites: dict[tuple[str, int], Site] = {}
+main_folder: str | None = None
+
+
+def is_user(filename: str) -> bool:
+    """Whether code of this file is the user's own; cached, since it is asked for every frame."""
+    known = _user_files.get(filename)
+    if known is None:
+        known = _user_files[filename] = _judge(filename)
+    return known
+
+
+def _judge(filename: str) -> bool:
+    if filename.startswith("<"):  # cells of a notebook are "<ipython-input...>", our own exec is never named so
+        return filename.startswith("<ipython") or filename == "<string>"
+    path = os.path.realpath(filename)
+    if main_folder and path.startswith(main_folder):
+        return "site-packages" not in path[len(main_folder):] and "dist-packages" not in path[len(main_folder):]
+    if path.startswith(_OURS) or "site-packages" in path or "dist-packages" in path:
+        return False
+    return not path.startswith(_LIBRARIES)
+
+
+def main_script(path: str) -> None:
+    """The user's script: its folder is the user's own wherever it lies."""
+    global main_folder
+    _user_files.clear()
+    main_folder = os.path.dirname(os.path.realpath(path)) + os.sep
+
+
+def here(depth: int = 1) -> Site | None:
+    """The user's line that is running now, None where no frame is the user's (a library's own thread)."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        known = _user_files.get(filename)
+        if known or (known is None and is_user(filename)):
+            return _site(frame, filename)
+        frame = frame.f_back
+    return None
+
+
+def _site(frame: FrameType, filename: str) -> Site:
+    key = (filename, frame.f_lineno)
+    site = _sites.get(key)
+    if site is None:
+        code = linecache.getline(filename, frame.f_lineno).strip()
+        site = _sites[key] = Site(_shown(filename), frame.f_lineno, frame.f_code.co_name, code)
+    return site
+
+
+def _shown(filename: str) -> str:
+    """Relative to the working directory when it lies below it."""
+    path = os.path.abspath(filename) if not filename.startswith("<") else filename
+    below = os.getcwd() + os.sep
+    return path[len(below):] if path.startswith(below) else path

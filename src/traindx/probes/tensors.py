@@ -1,0 +1,93 @@
+"""Looking at tensors without touching them: what may be looked at, and small facts of it."""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+_is_fake: tuple[type, ...] = ()
+SAMPLE = 4096
+
+
+def plain(value: Any) -> bool:
+    """A strided, materialised tensor that may be read: not a subclass, not under vmap or grad transforms, not meta or sparse."""
+    return (type(value) in _PLAIN and not _is_wrapped(value) and value.layout is torch.strided
+            and value.device.type != "meta" and not value.is_quantized and not value.is_nested)
+
+
+def readable(value: Any) -> bool:
+    """Plain and on the CPU: reading it costs no device synchronisation."""
+    return plain(value) and value.device.type == "cpu"
+
+
+def tensors_in(value: Any, limit: int = 16) -> Iterator[Tensor]:
+    """Tensors in nested tuples, lists, dicts and output objects, depth first, at most ``limit``."""
+    stack, count = [value], 0
+    while stack and count < limit:
+        item = stack.pop()
+        if isinstance(item, Tensor):
+            count += 1
+            yield item
+        elif isinstance(item, (list, tuple)):
+            stack.extend(reversed(item[:64]))
+        elif isinstance(item, dict):
+            stack.extend(reversed(list(item.values())[:64]))
+        elif hasattr(item, "__dataclass_fields__"):
+            stack.extend(getattr(item, name, None) for name in reversed(list(item.__dataclass_fields__)))
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    return tuple(int(n) for n in value.shape) if isinstance(value, Tensor) else ()
+
+
+def dtype_of(value: Any) -> str:
+    return str(value.dtype).removeprefix("torch.") if isinstance(value, Tensor) else type(value).__name__
+
+
+def number(value: Any) -> float | None:
+    """A one-element CPU tensor as a float; None for anything else (a device is never waited for)."""
+    if not readable(value) or value.numel() != 1:
+        return None
+    value = value.detach()
+    return float(value.real) if value.is_complex() else float(value)
+
+
+def sample(value: Tensor, limit: int = SAMPLE) -> Tensor:
+    """At most ``limit`` elements, flat, evenly strided (odd stride, lest it fall on one channel); a view where possible."""
+    flat = value.detach().reshape(-1)
+    stride = max(1, flat.numel() // limit)
+    return flat[:: stride | 1] if stride > 1 else flat
+
+
+class Marks:
+    """Facts pinned to the memory of tensors: found again through views and detach, forgotten when the memory dies or is written to.
+
+    Keyed on the Python storage object weakly: neither ids nor data pointers (both are reused), nor torch's own weak storage
+    references (those keep the memory itself).
+    """
+
+    def __init__(self) -> None:
+        self._marks: dict[int, tuple[weakref.ref[Any], int, Any]] = {}
+
+    def put(self, tensor: Tensor, fact: Any) -> None:
+        storage = tensor.untyped_storage()
+        key = id(storage)
+        version = -1 if tensor.is_inference() else tensor._version
+        self._marks[key] = (weakref.ref(storage, lambda ref, key=key: self._forget(key, ref)), version, fact)  # type: ignore[misc]
+
+    def get(self, tensor: Tensor) -> Any:
+        storage = tensor.untyped_storage()
+        entry = self._marks.get(id(storage))
+        if entry is None or entry[0]() is not storage:
+            return None
+        return entry[2] if entry[1] < 0 or tensor.is_inference() or entry[1] == tensor._version else None
+
+    def _forget(self, key: int, ref: weakref.ref[Any]) -> None:
+        entry = self._marks.get(key)
+        if entry is not None and entry[0] is ref:
+            del self._marks[key]

@@ -1,0 +1,1 @@
+"""Signals: pure views of a Recording, each with its normal band where there is one."""

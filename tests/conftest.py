@@ -1,0 +1,107 @@
+"""Tools for tests: a script is watched in a forked child of the test process, where torch is already imported."""
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+import torch
+
+torch.set_num_threads(1)
+from traindx.core.judge import judge
+from traindx.core.recording import Recording
+
+ROOT = Path(__file__).parent.parent
+
+
+def watch_in_child(script: Path, folder: Path, seconds: float = 120, args: tuple[str, ...] = (), max_steps: int | None = None) -> int:
+    """Runs a script under the probes in a fork of this process; the recording goes to ``folder``. Its exit status."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = _run_script(script, folder, args, max_steps)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise TimeoutError(f"{script} ran longer than {seconds} s")
+
+
+def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: int | None) -> int:
+    from traindx.probes import sites
+    from traindx.probes.install import install
+    from traindx.probes.recorder import Recorder
+    quiet = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    sys.stdout = os.fdopen(1, "w")
+    sys.argv = [str(script), *args]
+    sys.path.insert(0, str(script.parent))
+    os.chdir(script.parent)
+    sites.main_script(str(script))
+    session = install(Recorder(folder), max_steps)
+    how, error, status = "finished", None, 0
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as stop:
+        status = stop.code if isinstance(stop.code, int) else 0
+        how = "max-steps" if session.stopped else "finished"
+    except BaseException as problem:
+        traceback.print_exc()
+        how, error, status = "raised", f"{type(problem).__name__}: {problem}", 1
+    session.end(how, error)
+    return status
+
+
+@pytest.fixture
+def observe(tmp_path):
+    """observe(source or path) -> Recording of that script."""
+    def run(source, **options) -> Recording:
+        script = source if isinstance(source, Path) else tmp_path / "script.py"
+        if not isinstance(source, Path):
+            script.write_text(source)
+        folder = tmp_path / f"recording-{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        watch_in_child(script, folder, **options)
+        recording = Recording.read(folder)
+        recording.output = (folder / "output.txt").read_text()
+        return recording
+    return run
+
+
+@pytest.fixture
+def diagnose(observe):
+    """diagnose(source or path) -> Report of that script."""
+    def run(source, **options):
+        recording = observe(source, **options)
+        report = judge(recording)
+        report.metadata["output"] = recording.output
+        return report
+    return run
+
+
+def loud(report) -> list[str]:
+    """Names of the findings at level error or warning, in order."""
+    return [j.rule for j in report.findings if j.level in ("error", "warning")]
+
+
+def dump(report) -> str:
+    return json.dumps([(j.rule, j.level, str(j.finding.where), j.finding.cause.en) for j in report.findings], indent=1)

@@ -1,0 +1,58 @@
+"""Every rule's bad.py and good.py against every rule: exactly the marked lines are found, and nothing else is loud."""
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import dump
+
+from traindx.core.rules import SECTIONS, SECTIONS_ZH, all_rules
+
+EXPECT = re.compile(r"#\s*expect:\s*(\S+)")
+ALLOW = re.compile(r"^#\s*allow:\s*(.+)$", re.MULTILINE)  # symptoms that are true of the program too, folded or not
+NAMES = list(all_rules())
+
+
+def copy_of(rule, which, tmp_path):
+    script = tmp_path / f"{which}.py"
+    script.write_text(rule.source_of(which))
+    return script
+
+
+def marks(source):
+    return [(line, match[1]) for line, text in enumerate(source.splitlines(), 1) if (match := EXPECT.search(text))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_faulty_program_is_found_first_and_at_its_line(name, diagnose, tmp_path):
+    rule = all_rules()[name]
+    source = rule.source_of("bad")
+    [(line, expected)] = marks(source)
+    assert expected == name
+    report = diagnose(copy_of(rule, "bad", tmp_path))
+    allowed = {word for line in ALLOW.findall(source) for word in line.replace(",", " ").split()}
+    said = [j.rule for j in report.findings if j.level != "note" or j.rule == name]
+    assert said and said[0] == name, dump(report) + report.metadata["output"]
+    found = report.findings[[j.rule for j in report.findings].index(name)]
+    assert line in [site.line for site in (found.finding.where, *found.finding.also) if site], dump(report)
+    assert set(said) - {name} - allowed - {j.rule for j in report.findings if j.explained_by == name} == set(), dump(report)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_healthy_program_is_quiet(name, diagnose, tmp_path):
+    rule = all_rules()[name]
+    report = diagnose(copy_of(rule, "good", tmp_path))
+    assert [j.rule for j in report.findings if j.level != "note" or j.rule == name] == [], dump(report)
+    assert next(v for v in report.verdicts if v.rule == name).verdict == "clear", report.metadata["output"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_has_every_section_in_both_languages(name):
+    rule = all_rules()[name]
+    assert list(rule.page("en").sections) == list(SECTIONS)
+    assert list(rule.page("zh").sections) == list(SECTIONS_ZH)
+    for language in ("en", "zh"):
+        assert all(rule.page(language).sections.values())
+        assert len(rule.page(language).title) <= 72
+    assert any("一" <= letter <= "鿿" for letter in rule.page("zh").title)
+    assert rule.level in ("error", "warning", "note") and 0 <= rule.step <= 6
