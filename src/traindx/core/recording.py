@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from traindx.core import observed
 from traindx.core.codec import decode, encode
-from traindx.core.observed import Observation
+from traindx.core.observed import Ended, Observation
 
 O = TypeVar("O", bound=Observation)
 EVENTS = "events.jsonl"
@@ -57,6 +57,17 @@ class Recording:
     def last(self, kind: type[O]) -> O | None:
         found = self.of(kind)
         return found[-1] if found else None
+
+    @property
+    def empty(self) -> bool:
+        """Nothing was ever recorded: torch was not imported."""
+        return not self._by_kind and not self.series
+
+    @property
+    def steps(self) -> int:
+        """Training steps done; where the end was not recorded, those whose metrics were."""
+        ended = self.last(Ended)
+        return ended.steps if ended else max((points[-1][0] for points in self.series.values() if points), default=0)
 
     def add_line(self, line: str) -> None:
         try:
