@@ -185,6 +185,18 @@ class Session:
         finally:
             self.thread.busy = False
 
+    def guard(self, probe: Probe, function: Callable[..., Any], *args: Any) -> None:
+        """Runs a function that a probe called from a patch of its own, the way hooks run."""
+        if self.thread.busy:
+            return
+        self.thread.busy = True
+        try:
+            function(*args)
+        except Exception as problem:
+            self.drop(probe, problem)
+        finally:
+            self.thread.busy = False
+
     def has(self, hook: str) -> bool:
         return bool(self._hooks[hook])
 
