@@ -22,6 +22,7 @@ from traindx.probes.tensors import dtype_of, plain, readable, sample, shape_of, 
 
 OPS_LIMIT = 3000
 EVAL_TRACES = 2
+PRELUDE = 300  # ops between two steps that are kept
 _NOT_OPS = frozenset(("__get__", "__set__", "__delete__", "size", "dim", "stride", "numel", "is_floating_point", "is_complex",
                       "__len__", "element_size", "data_ptr", "untyped_storage", "get_device", "is_contiguous", "register_hook",
                       "backward", "retain_grad", "__hash__", "__repr__", "__format__", "requires_grad_", "has_names",
@@ -107,13 +108,11 @@ class Tracer(TorchFunctionMode):
     def _input(self, tensor: Tensor) -> Input:
         entry = self.makers.get(id(tensor))
         made_by = entry[1] if entry is not None and entry[0]() is tensor else -1
-        origin, parameter = "", 0
-        if made_by < 0:
-            mark = self.origins.get(id(tensor))
-            if mark is not None and mark[0]() is tensor:
-                origin = mark[1]
-            elif plain(tensor) and tensor.is_leaf and tensor.requires_grad:
-                origin, parameter = "parameter", self.session.ids.of(tensor)
+        parameter = 0
+        mark = self.origins.get(id(tensor))
+        origin = mark[1] if mark is not None and mark[0]() is tensor else ""
+        if made_by < 0 and not origin and plain(tensor) and tensor.is_leaf and tensor.requires_grad:
+            origin, parameter = "parameter", self.session.ids.of(tensor)
         return Input(shape_of(tensor), dtype_of(tensor), made_by, _requires_grad(tensor), origin, parameter)
 
     def _note(self, name: str, inputs: tuple[Input, ...], args: Any, kwargs: Any, output: Any) -> None:
@@ -128,13 +127,15 @@ class Tracer(TorchFunctionMode):
         module = modules[-1] if modules else None
         index = len(self.ops)
         low, high, bad = value_range(first) if first is not None else (None, None, 0)
+        node = first.grad_fn if first is not None and not first.is_leaf else None
         self.ops.append(Op(
             index=index, name=name, site=sites.here(3), inputs=inputs, shape=shape_of(first), dtype=dtype_of(first) if first is not None else "",
             requires_grad=first is not None and _requires_grad(first), module=path_of(self.session, module) if module is not None else None,
             module_class=type(module).__name__ if module is not None else "",
             module_training=getattr(module, "training", None) if module is not None else None,
             scalars=scalars_of(args, kwargs), low=low, high=high, nonfinite=bad, value=value,
-            in_place=bool(inputs) and first is not None and any(first is t for t in tensors_in(args, 2))))
+            in_place=bool(inputs) and first is not None and any(first is t for t in tensors_in(args, 2)),
+            node=type(node).__name__ if node is not None else "", number=node._sequence_nr() if node is not None else -1))
         for tensor in tensors_in(output, 8):
             self.made(tensor, index)
 
@@ -171,9 +172,14 @@ def scalars_of(args: Any, kwargs: Any) -> dict[str, str] | None:
 
 
 def _is_plain(value: Any) -> bool:
-    if isinstance(value, (int, float, bool, str)) or value is None or value is Ellipsis:
-        return True
-    return isinstance(value, (tuple, list)) and len(value) <= 8 and all(isinstance(v, (int, float, bool, str, type(None))) for v in value)
+    return _is_index(value) or isinstance(value, (tuple, list)) and len(value) <= 8 and all(_is_index(v) for v in value)
+
+
+def _is_index(value: Any) -> bool:
+    """What may stand between the brackets of ``x[...]`` besides tensors."""
+    if isinstance(value, slice):
+        return all(isinstance(v, (int, type(None))) for v in (value.start, value.stop, value.step))
+    return value is Ellipsis or isinstance(value, (int, float, bool, str, type(None)))
 
 
 def value_range(tensor: Tensor) -> tuple[float | None, float | None, int]:
@@ -231,6 +237,8 @@ class Traces(Probe):
             self._finish()  # an evaluation pass is over when training goes on
         if not self._phase and self._wanted(kind):
             self._phase, self._model = kind, run.model
+            if len(tracer.ops) > PRELUDE:
+                tracer.reset()
             tracer.arm()
         if not tracer.armed:
             self._phase = ""
@@ -263,10 +271,10 @@ class Traces(Probe):
 
     def on_tick(self, step: int) -> None:
         self._finish()
-        if self.session.step in TRACED_STEPS and self.session.optimizers == 0:
-            # no module may ever be called: begin right away
-            self._phase = "train"
-            self.tracer.arm()
+        if self.session.step in TRACED_STEPS:
+            if self.session.optimizers == 0:
+                self._phase = "train"  # no module may ever be called
+            self.tracer.arm()  # how a batch is gathered tells which of its dimensions holds the samples
 
     def at_end(self) -> None:
         self._finish()

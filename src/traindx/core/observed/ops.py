@@ -10,7 +10,7 @@ from traindx.core.observed import Observation, Site
 class Input:
     """An operand. ``op`` is the index of the op that made it in the same trace, -1 where it came from outside (data, parameters).
 
-    ``parameter`` is the id of a leaf that requires grad; ``origin`` says what an outside tensor is: ``input`` (argument of the root
+    ``parameter`` is the id of a leaf that requires grad; ``origin`` says what the tensor is to the program: ``input`` (argument of the root
     module), ``target`` (of a torch loss), ``parameter``, ``buffer`` or ``""``.
     """
 
@@ -27,6 +27,7 @@ class Op:
     """One call. ``module`` is the dotted path of the innermost module that was running ("" in the root, None outside any module);
     ``scalars`` are the plain arguments by position (``"1"``) or keyword (``"dim"``), as text.
     ``low``/``high`` are over a float output's finite elements (sampled when large); ``nonfinite`` counts the others.
+    ``node`` is the class of the autograd node of the output and ``number`` its place in the order of making (-1: none).
     """
 
     index: int
@@ -45,11 +46,14 @@ class Op:
     nonfinite: int = 0
     value: float | None = None
     in_place: bool = False
+    node: str = ""
+    number: int = -1
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpTrace(Observation):
-    """Ops from the first forward of a step to the end of the step (``phase`` "train"), or of one evaluation pass's start ("eval").
+    """Ops from the end of one step (of the first: from its first forward) to the end of the next (``phase`` "train"), or of the
+    start of an evaluation pass ("eval").
 
     ``batch`` is the size of dim 0 of the root module's first tensor argument, ``targets`` the shapes of loss targets;
     ``root`` is the index of the op whose output was the backward root (-1 unknown). ``losses`` are indices of torch loss calls.
