@@ -36,8 +36,8 @@ _PIPE = 3  # the child's only descriptor besides the standard ones
 _CHUNK = 1 << 16
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _FORBIDDEN = ("socket.", "subprocess.", "shutil.", "sqlite3.", *(f"os.{name}" for name in (
-    "remove", "rename", "mkdir", "rmdir", "link", "symlink", "truncate", "chmod", "chown", "kill", "system", "exec", "spawn",
-    "fork", "posix_spawn")))
+    "remove", "rename", "mkdir", "rmdir", "link", "symlink", "truncate", "chmod", "chown", "kill", "system", "exec",
+    "spawn", "fork", "posix_spawn")))
 
 
 @dataclass(frozen=True)
