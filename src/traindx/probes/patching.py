@@ -10,11 +10,17 @@ from typing import Any
 
 def replace(stack: ExitStack, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
     """``owner.name = make(original)`` until the stack closes; absent names are passed over (other torch versions)."""
+    inherited = isinstance(owner, type) and name not in owner.__dict__
     original = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
+    if inherited and isinstance(getattr(owner, name, None), types.MethodDescriptorType):
+        original = getattr(owner, name)  # Tensor's methods are those of its C base; of Python bases the base itself is patched
     if original is None:
         return
     setattr(owner, name, make(original))
-    stack.callback(setattr, owner, name, original)
+    if inherited:
+        stack.callback(delattr, owner, name)
+    else:
+        stack.callback(setattr, owner, name, original)
 
 
 def dressed(wrapper: Callable[..., Any], original: Any) -> Any:
