@@ -13,7 +13,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from traindx.core.observed import Site
 from traindx.core.observed.program import OptimizerMade, SchedulerMade
 from traindx.probes import patching, sites
-from traindx.probes.session import Probe, Session, StepRun
+from traindx.probes.session import ClipRun, Probe, ScalerRun, Session, StepRun
 from traindx.probes.tensors import number
 
 MAX_STEPS_STATUS = 0
@@ -166,8 +166,10 @@ def _install_scaler(session: Session) -> None:
 def _observed_scaler(original: Any, session: Session, what: str) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if session.watching and self.is_enabled():
-            who = session.ids.of(args[0]) if args and isinstance(args[0], Optimizer) else session.ids.of(self)
-            session.event(what, sites.here(2), who)
+            optimizer = args[0] if args and isinstance(args[0], Optimizer) else None
+            site = sites.here(2)
+            session.event(what, site, session.ids.of(optimizer if optimizer is not None else self))
+            session.call("on_scaler", ScalerRun(what, self, session.ids.of(self), optimizer, site))
         return original(self, *args, **kwargs)
     return patching.dressed(method, original)
 
@@ -246,6 +248,8 @@ class Optimizers(Probe):
             self.session.metric("clip_norm", value)
         if isinstance(limit, (int, float)):
             self.session.metric("clip_limit", float(limit))
+        each = [parameters] if isinstance(parameters, torch.Tensor) else parameters
+        self.session.call("on_clip", ClipRun(name, each, float(limit) if isinstance(limit, (int, float)) else None, value, site))
 
     def at_end(self) -> None:
         for made in self._schedulers.values():

@@ -84,6 +84,28 @@ class StepRun:
     site: Site | None
 
 
+@dataclass
+class ClipRun:
+    """One call of ``clip_grad_norm_`` or ``clip_grad_value_``, just done. ``norm`` is None where it is not a CPU number."""
+
+    function: str
+    parameters: list[Any]
+    limit: float | None
+    norm: float | None
+    site: Site | None
+
+
+@dataclass
+class ScalerRun:
+    """A call of a GradScaler that is about to be made: ``scale``, ``unscale``, ``scaler-step`` or ``scaler-update``."""
+
+    what: str
+    scaler: Any
+    id: int
+    optimizer: torch.optim.Optimizer | None
+    site: Site | None
+
+
 class Probe:
     """Base of all probes: override the hooks you need. A hook that raises switches its probe off, never the script."""
 
@@ -102,6 +124,8 @@ class Probe:
     def on_optimizer(self, optimizer: torch.optim.Optimizer, id: int, site: Site | None) -> None: ...
     def before_step(self, run: StepRun) -> None: ...
     def after_step(self, run: StepRun) -> None: ...
+    def on_clip(self, run: ClipRun) -> None: ...
+    def on_scaler(self, run: ScalerRun) -> None: ...
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None: ...
     def on_event(self, event: Event) -> None: ...
     def on_tick(self, step: int) -> None:
