@@ -108,25 +108,48 @@ def root_call(original: Any, session: Session, module: nn.Module, args: tuple[An
 
 
 _train_depth = 0
+_train_site: Site | None = None
+_switched: weakref.WeakKeyDictionary[nn.Module, Site | None] = weakref.WeakKeyDictionary()
+
+
+def switched_at(module: nn.Module) -> Site | None:
+    """The last ``train()`` or ``eval()`` that reached a module, called on it or on one that holds it."""
+    return _switched.get(module)
 
 
 def _observed_train(original: Any, session: Session) -> Any:
     def train(self: nn.Module, mode: bool = True) -> nn.Module:
-        global _train_depth
+        global _train_depth, _train_site
         outer = _train_depth == 0 and session.watching and session.thread.depth == 0
+        if outer:
+            _train_site = _switch_site(self)
+        if outer or _train_depth:
+            _note_switch(self)
         _train_depth += 1
         try:
             return original(self, mode)
         finally:
             _train_depth -= 1
             if outer:
-                site = sites.here(2)
-                _switched[self] = site
-                session.event("train" if mode else "eval", site, session.ids.of(self))
+                session.event("train" if mode else "eval", _train_site, session.ids.of(self))
     return patching.dressed(train, original)
 
 
-_switched: weakref.WeakKeyDictionary[nn.Module, Site | None] = weakref.WeakKeyDictionary()
+def _note_switch(module: nn.Module) -> None:
+    try:
+        _switched[module] = _train_site
+    except TypeError:
+        pass  # a module that cannot be hashed: its switch stays unknown
+
+
+def _switch_site(module: nn.Module) -> Site | None:
+    """The line that asked for the mode: outside a ``train`` or ``eval`` that the user's class overrides."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name in ("train", "eval") and _self_of(frame) is module:
+        frame = frame.f_back
+    while frame is not None and not sites.is_user(frame.f_code.co_filename):
+        frame = frame.f_back
+    return sites._site(frame, frame.f_code.co_filename) if frame is not None else None
 
 
 def path_of(session: Session, module: nn.Module) -> str:
@@ -233,7 +256,7 @@ class Forwards(Probe):
         info.looked = self.session.step
         named = list(module.named_modules())
         info.paths = {id(inner): path for path, inner in named}
-        info.dropouts = [weakref.ref(m) for _, m in named if isinstance(m, _DropoutNd) and m.p > 0]
+        info.dropouts = [weakref.ref(m) for _, m in named if drops(m)]
         info.norms = [weakref.ref(m) for _, m in named if isinstance(m, _BatchNorm) and m.track_running_stats]
         parameters = tuple(
             Parameter(self.session.ids.of(p), f"{path}.{name}" if path else name, shape_of(p), dtype_of(p), p.requires_grad,
@@ -246,6 +269,15 @@ class Forwards(Probe):
                 step=self.session.step, key=f"model-{info.id}-{self.session.step}", id=info.id, class_name=type(module).__name__,
                 parameters=parameters, modules=tuple((path, type(inner).__name__) for path, inner in named),
                 site=site, made_at=made_at(module)))
+
+
+def drops(module: nn.Module) -> bool:
+    """Whether it drops values at random in train mode; recurrent layers do so only between layers."""
+    if isinstance(module, _DropoutNd):
+        return bool(module.p > 0)
+    if isinstance(module, nn.RNNBase):
+        return bool(module.dropout > 0 and module.num_layers > 1)
+    return isinstance(module, nn.MultiheadAttention) and bool(module.dropout > 0)
 
 
 def _mode(run: ForwardRun) -> str:
