@@ -28,8 +28,10 @@ def _observed(original: Any, session: Session) -> Any:
             result = original(roots, *args, **kwargs)
         finally:
             session.in_backward -= 1
+        if not run.accumulate and isinstance(result, (tuple, list)):
+            run.gradients = tuple(result)
         session.call("after_backward", run)
-        if run.accumulate and session.backwards_are_the_clock():
+        if (run.accumulate or session.optimizers == 0 and run.by_hand) and session.backwards_are_the_clock():
             session.tick()
         return result
     return run_backward
@@ -55,7 +57,7 @@ class Backwards(Probe):
     def before_backward(self, run: BackwardRun) -> None:
         root = run.roots[0] if run.roots else None
         run.value = number(root)
-        if not run.accumulate:
+        if not (run.accumulate or self.session.optimizers == 0 and run.by_hand):
             return
         self.session.event("backward", run.site)
         if run.value is not None:

@@ -172,7 +172,7 @@ def scalars_of(args: Any, kwargs: Any) -> dict[str, str] | None:
 
 
 def _is_plain(value: Any) -> bool:
-    return _is_index(value) or isinstance(value, (tuple, list)) and len(value) <= 8 and all(_is_index(v) for v in value)
+    return _is_index(value) or (isinstance(value, (tuple, list)) and len(value) <= 8 and all(_is_index(v) for v in value))
 
 
 def _is_index(value: Any) -> bool:
@@ -262,7 +262,7 @@ class Traces(Probe):
             self._targets.append(shape_of(run.target))
 
     def before_backward(self, run: BackwardRun) -> None:
-        if self._phase and run.roots and run.accumulate:
+        if self._phase and run.roots and (run.accumulate or self.session.optimizers == 0 and run.by_hand):
             self._root = self.tracer.maker_of(run.roots[0])
             self._phase = "train"
 

@@ -44,6 +44,12 @@ class BackwardRun:
     keep_graph: bool
     inputs: tuple[Any, ...] = ()
     value: float | None = None
+    gradients: tuple[Any, ...] = ()  # what ``autograd.grad`` returned
+
+    @property
+    def by_hand(self) -> bool:
+        """``autograd.grad`` with respect to leaves, no graph asked for: the gradients of an update by hand."""
+        return not self.accumulate and not self.create_graph and bool(self.inputs) and all(t.is_leaf for t in self.inputs)
 
 
 @dataclass
