@@ -8,24 +8,29 @@ from traindx.core.observed.ops import Input, Op, OpTrace
 
 # the same numbers in another shape, place, dtype or selection of rows
 PASSING = frozenset((
-    "view", "reshape", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "T", "mT", "contiguous", "clone", "detach",
-    "detach_", "data", "to", "float", "double", "half", "bfloat16", "type", "type_as", "cpu", "cuda", "__getitem__", "index_select",
-    "select", "narrow", "expand", "expand_as", "view_as", "reshape_as", "swapaxes", "swapdims", "movedim", "moveaxis", "ravel",
-    "unflatten", "requires_grad_", "chunk", "split", "unbind", "masked_select", "cat", "concat", "stack", "squeeze_", "unsqueeze_"))
-EXPANDING = frozenset(("unsqueeze", "unsqueeze_", "t", "T", "mT", "transpose", "permute", "expand", "expand_as", "repeat", "swapaxes",
-                       "movedim"))
+    "view", "reshape", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "T", "mT", "contiguous",
+    "clone", "detach", "detach_", "data", "to", "float", "double", "half", "bfloat16", "type", "type_as", "cpu",
+    "cuda", "__getitem__", "index_select", "select", "narrow", "expand", "expand_as", "view_as", "reshape_as",
+    "swapaxes", "swapdims", "movedim", "moveaxis", "ravel", "unflatten", "requires_grad_", "chunk", "split",
+    "unbind", "masked_select", "cat", "concat", "stack", "squeeze_", "unsqueeze_"))
+EXPANDING = frozenset((
+    "unsqueeze", "unsqueeze_", "t", "T", "mT", "transpose", "permute", "expand", "expand_as", "repeat",
+    "swapaxes", "movedim"))
 ELEMENTWISE = frozenset((
-    "add", "sub", "mul", "div", "true_divide", "divide", "multiply", "subtract", "rsub", "pow", "square", "abs", "absolute", "neg",
-    "negative", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "reciprocal", "sigmoid", "logsigmoid", "tanh", "relu", "softplus",
-    "clamp", "clamp_min", "clamp_max", "clip", "where", "maximum", "minimum", "min", "max", "fmax", "fmin", "lgamma", "xlogy", "erf",
-    "cosh", "sign", "nan_to_num", "leaky_relu", "elu", "gelu", "silu", "cos", "sin", "addcmul", "addcdiv", "lerp", "logaddexp",
-    "logcosh", "float", "double", "to", "clone", "contiguous", "half", "bfloat16", "hypot", "huber_loss", "smooth_l1_loss",
+    "add", "sub", "mul", "div", "true_divide", "divide", "multiply", "subtract", "rsub", "pow", "square", "abs",
+    "absolute", "neg", "negative", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "reciprocal", "sigmoid",
+    "logsigmoid", "tanh", "relu", "softplus", "clamp", "clamp_min", "clamp_max", "clip", "where", "maximum",
+    "minimum", "min", "max", "fmax", "fmin", "lgamma", "xlogy", "erf", "cosh", "sign", "nan_to_num",
+    "leaky_relu", "elu", "gelu", "silu", "cos", "sin", "addcmul", "addcdiv", "lerp", "logaddexp", "logcosh",
+    "float", "double", "to", "clone", "contiguous", "half", "bfloat16", "hypot", "huber_loss", "smooth_l1_loss",
     "mse_loss", "l1_loss"))
 REDUCING = frozenset(("mean", "sum", "nanmean", "nansum", "average"))
-_TWIN = {"__radd__": "add", "__rmul__": "mul", "__rsub__": "rsub", "__truediv__": "div", "__rtruediv__": "div", "__rdiv__": "div",
-         "__rpow__": "pow", "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__idiv__": "div",
-         "__div__": "div", "__neg__": "neg", "__pow__": "pow", "__add__": "add", "__sub__": "sub", "__mul__": "mul",
-         "__abs__": "abs", "__matmul__": "matmul", "__rmatmul__": "matmul", "log_softmax_": "log_softmax"}
+_TWIN = {
+    "__radd__": "add", "__rmul__": "mul", "__rsub__": "rsub", "__truediv__": "div", "__rtruediv__": "div",
+    "__rdiv__": "div", "__rpow__": "pow", "__iadd__": "add", "__isub__": "sub", "__imul__": "mul",
+    "__itruediv__": "div", "__idiv__": "div", "__div__": "div", "__neg__": "neg", "__pow__": "pow", "__add__":
+    "add", "__sub__": "sub", "__mul__": "mul", "__abs__": "abs", "__matmul__": "matmul", "__rmatmul__":
+    "matmul", "log_softmax_": "log_softmax"}
 
 
 def plain_name(op: Op) -> str:
