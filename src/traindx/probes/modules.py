@@ -195,6 +195,10 @@ class Forwards(Probe):
             self._look(entry, module, None)
         return entry
 
+    def roots(self) -> list[nn.Module]:
+        """The root modules that are alive."""
+        return [module for entry in self._roots.values() if (module := entry.ref()) is not None]
+
     def before_forward(self, run: ForwardRun) -> None:
         info = self.info(run.module)
         run.model = info.id

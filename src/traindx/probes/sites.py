@@ -32,9 +32,11 @@ def _judge(filename: str) -> bool:
     if filename.startswith("<"):  # cells of a notebook are "<ipython-input...>", our own exec is never named so
         return filename.startswith("<ipython") or filename == "<string>"
     path = os.path.realpath(filename)
+    if path.startswith(_OURS):  # unless the script itself lies among ours: a rule's bad.py
+        return bool(main_folder and main_folder.startswith(_OURS) and path.startswith(main_folder))
     if main_folder and path.startswith(main_folder):
         return "site-packages" not in path[len(main_folder):] and "dist-packages" not in path[len(main_folder):]
-    if path.startswith(_OURS) or "site-packages" in path or "dist-packages" in path:
+    if "site-packages" in path or "dist-packages" in path:
         return False
     return not path.startswith(_LIBRARIES)
 
