@@ -1,0 +1,214 @@
+"""The user's source, read to say *where*: which statement keeps a value, which keys of a file are read. Never to say *whether*."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from traindx.core.observed import Site
+from traindx.probes import sites
+
+_KEEPING = frozenset(("append", "appendleft", "add", "insert", "extend", "put", "update", "setdefault"))
+_FREEING = frozenset(("item", "detach", "detach_", "tolist", "numpy", "data", "shape", "size", "numel", "argmax", "backward"))
+_PLAIN_CALLS = frozenset(("float", "int", "len", "str", "print", "bool", "round", "format"))
+_STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
+HOPS = 3  # functions that a value is followed out of
+
+
+@cache
+def tree(file: str) -> ast.Module | None:
+    try:
+        with open(file, encoding="utf-8") as source:
+            return ast.parse(source.read())
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+@cache
+def _lines(file: str) -> list[str]:
+    try:
+        with open(file, encoding="utf-8") as source:
+            return source.read().splitlines()
+    except (OSError, ValueError):
+        return []
+
+
+def site_of(file: str, line: int, function: str = "") -> Site:
+    lines = _lines(file)
+    code = lines[line - 1].strip() if line <= len(lines) else ""
+    return Site(sites._shown(file), line, function, code)
+
+
+@cache
+def keys_read(file: str) -> frozenset[str]:
+    """String keys that the file reads: ``x["key"]``, ``x.get("key")``, ``x.pop("key")``."""
+    found = set()
+    for node in ast.walk(tree(file) or ast.Module([], [])):
+        key: ast.expr | None = None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            key = node.slice
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "pop") and node.args:
+            key = node.args[0]
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            found.add(key.value)
+    return frozenset(found)
+
+
+@cache
+def keeper(file: str, line: int) -> Site | None:
+    """The statement that keeps, with its graph, what ``line`` computed: ``x.append(loss)``, ``total += loss``, ``d[k] = loss``."""
+    return _keeper(file, line, HOPS)
+
+
+def _keeper(file: str, line: int, hops: int) -> Site | None:
+    module = tree(file)
+    found = _statement_at(module, line) if module else None
+    if module is None or found is None:
+        return None
+    function, statement = found
+    if _accumulates(statement):
+        return site_of(file, statement.lineno, getattr(function, "name", ""))
+    names = _targets(statement)
+    later = [s for s in _statements(function) if s.lineno > statement.lineno]
+    earlier = [s for s in _statements(function) if s.lineno <= statement.lineno and s is not statement]
+    for other in (*later, *earlier):  # a loop comes back to the lines above
+        value = getattr(other, "value", None)
+        if value is None or not _live(value, names):
+            continue
+        if _accumulates(other):
+            return site_of(file, other.lineno, getattr(function, "name", ""))
+        if isinstance(other, ast.Assign):
+            names |= _targets(other)
+    if hops and (isinstance(statement, ast.Return) or any(
+            isinstance(s, ast.Return) and s.value is not None and _live(s.value, names) for s in later)):
+        return _kept_by_caller(file, module, getattr(function, "name", ""), hops)
+    return None
+
+
+def _kept_by_caller(file: str, module: ast.Module, name: str, hops: int) -> Site | None:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and name and _called(node) == name and (site := _keeper(file, node.lineno, hops - 1)):
+            return site
+    return None
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _statement_at(module: ast.Module, line: int) -> tuple[ast.AST, ast.stmt] | None:
+    """The innermost simple statement over a line, and its function."""
+    for function in _functions(module):
+        for statement in _statements(function):
+            if statement.lineno <= line <= (statement.end_lineno or statement.lineno):
+                return function, statement
+    return None
+
+
+def _functions(module: ast.Module) -> Iterator[ast.AST]:
+    inner = [node for node in ast.walk(module) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    yield from sorted(inner, key=lambda node: -node.lineno)
+    yield module
+
+
+def _statements(function: ast.AST) -> Iterator[ast.stmt]:
+    """Simple statements of a function, those of functions and classes inside it left out, in order."""
+    for node in ast.iter_child_nodes(function):
+        if isinstance(node, _STATEMENTS):
+            yield node
+        elif not isinstance(node, (*_Function, ast.ClassDef, ast.Lambda)):
+            yield from _statements(node)
+
+
+def _accumulates(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.AugAssign):
+        return True
+    if isinstance(statement, ast.Expr):
+        call = statement.value
+        return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING
+    if isinstance(statement, ast.Assign):
+        if any(isinstance(target, ast.Subscript) for target in statement.targets):
+            return True
+        return _live(statement.value, _targets(statement)) and isinstance(statement.value, (ast.BinOp, ast.List, ast.Tuple, ast.Call))
+    return False
+
+
+def _targets(statement: ast.stmt) -> set[str]:
+    targets: Iterable[ast.expr] = getattr(statement, "targets", None) or [t for t in (getattr(statement, "target", None),) if t is not None]
+    return {ast.unparse(node) for target in targets for node in ast.walk(target) if isinstance(node, (ast.Name, ast.Attribute))}
+
+
+def _live(expression: ast.expr, names: set[str]) -> bool:
+    """Whether one of the names goes into the expression without being read out or cut off first."""
+    if isinstance(expression, (ast.Name, ast.Attribute)) and ast.unparse(expression) in names:
+        return True
+    if isinstance(expression, ast.Attribute) and expression.attr in _FREEING:
+        return False
+    if isinstance(expression, ast.Call):
+        if isinstance(expression.func, ast.Name) and expression.func.id in _PLAIN_CALLS:
+            return False
+        if isinstance(expression.func, ast.Attribute) and expression.func.attr in _FREEING:
+            return False
+    return any(_live(child, names) for child in _child_expressions(expression))
+
+
+def _child_expressions(node: ast.AST) -> Iterator[ast.expr]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            yield child
+        elif isinstance(child, (ast.keyword, ast.comprehension)):
+            yield from _child_expressions(child)
+
+
+@dataclass(frozen=True)
+class BestName:
+    """``name = other`` in a branch taken when a score improves."""
+
+    name: str
+    other: str
+    line: int
+    used: int
+
+
+@cache
+def best_names(file: str) -> tuple[BestName, ...]:
+    """Plain assignments next to the update of the score that their branch compares, where the name is read elsewhere."""
+    module = tree(file)
+    found = []
+    for node in ast.walk(module) if module else ():
+        if isinstance(node, ast.If) and (compared := _compared(node.test)):
+            inside = [s for s in node.body if isinstance(s, ast.Assign)]
+            if any(_written(s) & compared for s in inside):
+                found += [best for s in inside for best in _plain(module, s, compared)]
+    return tuple(found)
+
+
+def _compared(test: ast.expr) -> set[str]:
+    return {ast.unparse(part) for node in ast.walk(test) if isinstance(node, ast.Compare)
+            for part in (node.left, *node.comparators) if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript))}
+
+
+def _pairs(statement: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for target in statement.targets:
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            yield from zip(target.elts, statement.value.elts)
+        else:
+            yield target, statement.value
+
+
+def _written(statement: ast.Assign) -> set[str]:
+    return {ast.unparse(target) for target, _ in _pairs(statement)}
+
+
+def _plain(module: ast.Module | None, statement: ast.Assign, compared: set[str]) -> Iterator[BestName]:
+    for target, value in _pairs(statement):
+        if not isinstance(target, (ast.Name, ast.Attribute)) or not isinstance(value, (ast.Name, ast.Attribute)):
+            continue
+        name, other = ast.unparse(target), ast.unparse(value)
+        short = name.rsplit(".", 1)[-1]
+        used = next((n.lineno for n in ast.walk(module or statement) if isinstance(n, (ast.Name, ast.Attribute))
+                     and isinstance(n.ctx, ast.Load) and (n.id if isinstance(n, ast.Name) else n.attr) == short), 0)
+        if name not in compared and other not in compared and used:
+            yield BestName(name, other, statement.lineno, used)
