@@ -7,7 +7,7 @@ import torch
 
 from traindx.core.observed.program import BackwardCall
 from traindx.probes import patching, sites
-from traindx.probes.session import BackwardRun, Probe, Session
+from traindx.probes.session import BackwardRun, Probe, ScalerRun, Session
 from traindx.probes.tensors import number
 
 
@@ -31,7 +31,7 @@ def _observed(original: Any, session: Session) -> Any:
         if not run.accumulate and isinstance(result, (tuple, list)):
             run.gradients = tuple(result)
         session.call("after_backward", run)
-        if (run.accumulate or session.optimizers == 0 and run.by_hand) and session.backwards_are_the_clock():
+        if (run.accumulate or (session.optimizers == 0 and run.by_hand)) and session.backwards_are_the_clock():
             session.tick()
         return result
     return run_backward
@@ -53,16 +53,22 @@ class Backwards(Probe):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._roots: list[float] = []
+        self._scale = 1.0  # of a GradScaler, for the next backward
+
+    def on_scaler(self, run: ScalerRun) -> None:
+        if run.what == "scale":
+            self._scale = number(run.scaler._scale) or float(run.scaler._init_scale)  # made at its first use only
 
     def before_backward(self, run: BackwardRun) -> None:
         root = run.roots[0] if run.roots else None
         run.value = number(root)
-        if not (run.accumulate or self.session.optimizers == 0 and run.by_hand):
+        if not (run.accumulate or (self.session.optimizers == 0 and run.by_hand)):
             return
         self.session.event("backward", run.site)
         if run.value is not None:
-            self._roots.append(run.value)
+            self._roots.append(run.value / self._scale)
             self.session.metric("loss", sum(self._roots) / len(self._roots))
+        self._scale = 1.0
 
     def after_backward(self, run: BackwardRun) -> None:
         if not self.session.detailed:

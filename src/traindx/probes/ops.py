@@ -262,7 +262,7 @@ class Traces(Probe):
             self._targets.append(shape_of(run.target))
 
     def before_backward(self, run: BackwardRun) -> None:
-        if self._phase and run.roots and (run.accumulate or self.session.optimizers == 0 and run.by_hand):
+        if self._phase and run.roots and (run.accumulate or (self.session.optimizers == 0 and run.by_hand)):
             self._root = self.tracer.maker_of(run.roots[0])
             self._phase = "train"
 
