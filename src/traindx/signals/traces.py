@@ -1,0 +1,132 @@
+"""Reading op traces: what an op was computed from, where a graph was cut, what the backward root is a sum of."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from traindx.core.judge import Absent
+from traindx.core.observed import Site
+from traindx.core.observed.ops import Input, Op, OpTrace
+from traindx.core.recording import Recording
+from traindx.core.text import Text
+
+READS = frozenset(("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"))
+ADDS = frozenset(("add", "add_", "__add__", "__radd__", "__iadd__"))
+SUBS = frozenset(("sub", "sub_", "__sub__", "__isub__", "rsub", "__rsub__", "subtract"))
+SCALES = frozenset(("mul", "mul_", "__mul__", "__rmul__", "multiply", "div", "div_", "true_divide", "__truediv__", "divide"))
+PASSES = frozenset(("mean", "sum", "nanmean", "nansum", "squeeze", "unsqueeze", "reshape", "view", "flatten", "clone", "float", "double",
+                    "to", "contiguous", "type", "expand", "half", "bfloat16", "cpu", "requires_grad_", "logsumexp", "detach_", "max", "min"))
+_NO_TRACE = Text("no op trace of a training step", "没有训练步的算子轨迹")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One traced training step, with its operands' makers followed."""
+
+    step: int
+    ops: tuple[Op, ...]
+    root: int
+    whole: OpTrace
+
+    def maker(self, operand: Input) -> Op | None:
+        return self.ops[operand.op] if 0 <= operand.op < len(self.ops) else None
+
+    def above(self, *indices: int) -> set[int]:
+        """Indices of all ops that these were computed from, themselves included."""
+        seen: set[int] = set()
+        stack = [index for index in indices if 0 <= index < len(self.ops)]
+        while stack:
+            index = stack.pop()
+            if index not in seen:
+                seen.add(index)
+                stack.extend(operand.op for operand in self.ops[index].inputs if 0 <= operand.op < index)
+        return seen
+
+    def parameters(self, indices: set[int]) -> set[int]:
+        """Ids of the trainable leaves that enter these ops."""
+        return {operand.parameter for index in indices for operand in self.ops[index].inputs if operand.parameter}
+
+    @cached_property
+    def below(self) -> dict[int, list[int]]:
+        """The ops that use each op's output."""
+        uses: dict[int, list[int]] = {}
+        for op in self.ops:
+            for operand in op.inputs:
+                if operand.op >= 0:
+                    uses.setdefault(operand.op, []).append(op.index)
+        return uses
+
+    def cuts(self) -> Iterator[Op]:
+        """Ops that were given something trainable and gave back something that is not, and reads of values on the way."""
+        for op in self.ops:
+            if not op.requires_grad and op.name not in ("zero_", "backward", "grad") and any(o.requires_grad for o in op.inputs):
+                yield op
+
+    def addends(self) -> Iterator[tuple[Op, Input, float]]:
+        """What the backward root is a sum of: the op that adds, the addend, its sign. Numbers of one element only."""
+        stack: list[tuple[int, float]] = [(self.root, 1.0)] if 0 <= self.root < len(self.ops) else []
+        while stack:
+            index, sign = stack.pop()
+            op = self.ops[index]
+            if op.name in ADDS | SUBS and _single(op.shape):
+                for position, operand in enumerate(op.inputs):
+                    flips = op.name in SUBS and (position == 1) != (op.name in ("rsub", "__rsub__"))
+                    yield op, operand, -sign if flips else sign
+                    stack.append((operand.op, -sign if flips else sign))
+            elif op.name == "sum" and op.inputs and (maker := self.maker(op.inputs[0])) is not None and maker.name == "stack":
+                for operand in maker.inputs:
+                    yield maker, operand, sign
+                    stack.append((operand.op, sign))
+            elif op.name in SCALES | PASSES | {"neg"} and len(op.inputs) == 1:
+                stack.append((op.inputs[0].op, sign * scale_of(op)))
+
+    def writes(self) -> Iterator[Op]:
+        """Ops outside any module that write into a trainable leaf: a hand-written update."""
+        for op in self.ops:
+            if op.module is None and op.inputs and self.leaf_behind(op.inputs[0]) and (op.in_place or "out" in (op.scalars or {})):
+                yield op
+
+    def leaf_behind(self, operand: Input) -> int:
+        """The trainable leaf that an operand is, or a view or detached alias of; 0 for none."""
+        for _ in range(4):
+            if operand.parameter:
+                return operand.parameter
+            maker = self.maker(operand)
+            if maker is None or maker.name not in ("data", "detach", "view", "reshape", "flatten", "__getitem__") or not maker.inputs:
+                return 0
+            operand = maker.inputs[0]
+        return 0
+
+
+def scale_of(op: Op) -> float:
+    """-1 or +1: the sign that an op with one tensor operand gives it."""
+    if op.name in ("neg", "neg_", "negative") or op.name in ("rsub", "__rsub__"):
+        return -1.0
+    if op.name in SCALES:
+        for text in (op.scalars or {}).values():
+            try:
+                return -1.0 if float(text) < 0 else 1.0
+            except ValueError:
+                continue
+    return 1.0
+
+
+def _single(shape: tuple[int, ...]) -> bool:
+    return all(size == 1 for size in shape)
+
+
+@dataclass(frozen=True)
+class TrainingTraces:
+    """The traced steps that ended in a backward, first to last."""
+
+    traces: list[Trace]
+
+    @classmethod
+    def of(cls, recording: Recording) -> TrainingTraces | Absent:
+        traces = [Trace(each.step, each.ops, each.root, each) for each in recording.of(OpTrace) if each.phase == "train"]
+        return cls(traces) if traces else Absent(_NO_TRACE)
+
+    def update_sites(self) -> list[Site]:
+        """Lines of hand-written updates, first to last."""
+        return list(dict.fromkeys(op.site for trace in self.traces for op in trace.writes() if op.site is not None))
