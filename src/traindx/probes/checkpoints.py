@@ -219,12 +219,10 @@ class Checkpoints(Probe):
         self._from_file = {id(value): weakref.ref(value) for value in tensors}
         holds = contents(obj)
         state = next((obj[key] for key, what in holds.items() if what == "optimizer" and key in obj), None)
-        groups = state["param_groups"] if state is not None else []
-        settings = {str(k): str(v) for k, v in groups[0].items() if k != "params"} if groups else None
         self.session.emit(FileRead(
             step=self.session.step, path=_path(file), site=site, tensors=len(tensors), holds=holds,
             reads=tuple(sorted(source.keys_read(site.file) & set(holds))) if site else (),
-            settings=settings, stateful=bool(state is not None and state["state"])))
+            stateful=bool(state is not None and state["state"])))
 
     def state_loaded(self, what: str, thing: Any, site: Site | None) -> None:
         id_ = self.session.ids.of(thing)

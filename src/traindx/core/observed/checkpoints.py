@@ -63,15 +63,14 @@ class FileSaved(Observation):
 
 @dataclass(frozen=True, kw_only=True)
 class FileRead(Observation):
-    """A ``torch.load``. ``reads`` are those of its keys that the program's source reads somewhere; ``settings`` are the saved
-    optimizer's (first group), ``stateful`` whether it had moments to lose."""
+    """A ``torch.load``. ``reads`` are those of its keys that the program's source reads somewhere; ``stateful``: it holds an
+    optimizer that has moments to lose."""
 
     path: str
     site: Site | None
     tensors: int
     holds: dict[str, str]
     reads: tuple[str, ...] = ()
-    settings: dict[str, str] | None = None
     stateful: bool = False
 
 
