@@ -22,6 +22,7 @@ LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_ent
           "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "multi_margin_loss",
           "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss", "hinge_embedding_loss", "ctc_loss")
 ACTIVATIONS = {"softmax": "softmax", "log_softmax": "log_softmax", "sigmoid": "sigmoid"}
+ACTIVATION_MODULES = frozenset(("Softmax", "Softmax2d", "LogSoftmax", "Sigmoid", "LogSigmoid"))
 FIRST_CALLS = 4  # of each call site, described in full
 COUNTED_CLASSES = 64
 
@@ -82,7 +83,9 @@ class Origins:
         def mark(output: Any) -> None:
             if type(output) is Tensor:
                 try:
-                    marks.put(output, (label, sites.here(2)))
+                    running = session.thread.modules
+                    owner = modules.made_at(running[-1]) if running and type(running[-1]).__name__ in ACTIVATION_MODULES else None
+                    marks.put(output, (label, sites.here(2), owner))
                 except Exception:
                     pass  # batched, fake or sparse: no memory to mark
 
@@ -93,8 +96,8 @@ class Origins:
             return output
         return patching.shadow(activation, original)  # type: ignore[arg-type]
 
-    def of(self, tensor: Any) -> tuple[str, Site | None] | None:
-        """``(label, site)`` of the activation whose output this tensor is, or a view of."""
+    def of(self, tensor: Any) -> tuple[str, Site | None, Site | None] | None:
+        """``(label, site, where its module was made)`` of the activation whose output this tensor is, or a view of."""
         if not isinstance(tensor, Tensor):
             return None
         try:
@@ -103,14 +106,14 @@ class Origins:
             return None
 
     @staticmethod
-    def _from_graph(tensor: Tensor) -> tuple[str, Site | None] | None:
+    def _from_graph(tensor: Tensor) -> tuple[str, Site | None, Site | None] | None:
         """Through casts and reshapes that made new memory."""
         node, steps = tensor.grad_fn, 0
         while node is not None and steps < 6:
             name = type(node).__name__
             if name.startswith(("SoftmaxBackward", "LogSoftmaxBackward", "SigmoidBackward", "LogSigmoidBackward")):
                 label = name.split("Backward")[0]
-                return {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid", "LogSigmoid": "logsigmoid"}[label], None
+                return {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid", "LogSigmoid": "logsigmoid"}[label], None, None
             if not name.startswith(("ToCopy", "Clone", "View", "Reshape", "UnsafeView", "Squeeze", "Unsqueeze", "T", "Permute", "Transpose")):
                 return None
             node, steps = node.next_functions[0][0] if node.next_functions else None, steps + 1
@@ -148,7 +151,7 @@ class Losses(Probe):
             weight=_weights(run.arguments.get("weight")), pos_weight=run.arguments.get("pos_weight") is not None)
         origin = self.session.origins.of(run.input)
         if origin:
-            call = replace(call, origin=origin[0], origin_site=origin[1])
+            call = replace(call, origin=origin[0], origin_site=origin[1], origin_made_at=origin[2])
         call = replace(call, **input_facts(run.input, run.function), **target_facts(run.target, call.ignore_index))
         self.session.emit(call)
         if isinstance(run.output, Tensor) and run.output.requires_grad and run.output.grad_fn is not None:

@@ -115,8 +115,9 @@ class LossCall(Observation):
     """A call of a torch loss function.
 
     ``origin`` names the activation that the input came from (softmax, log_softmax, sigmoid, logsigmoid) where the tensor itself, or a
-    view of it, is that activation's output. ``weight_in_root`` is d(backward root) / d(this loss), measured in backward: its sign
-    tells the direction, its size the share (1/k under averaged accumulation, the loss scale under a GradScaler).
+    view of it, is that activation's output, ``origin_made_at`` where its module was made. ``weight_in_root`` is d(backward root) /
+    d(this loss), measured in backward: its sign tells the direction, its size the share (1/k under averaged accumulation, the loss
+    scale under a GradScaler).
     ``class_dim`` is the dimension of the classes; row sums are over it. Target facts: class ids -> ``target_min``/``target_max`` and
     ``target_counts`` (by class id, at most 64 classes, ``ignore_index`` left out); floats -> ``target_mean``/``target_std``.
     """
@@ -153,6 +154,7 @@ class LossCall(Observation):
     label_smoothing: float = 0.0
     origin: str | None = None
     origin_site: Site | None = None
+    origin_made_at: Site | None = None
     requires_grad: bool = False
     weight_in_root: float | None = None
 

@@ -1,0 +1,15 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(256, 8)
+y = (x[:, 0] * x[:, 1] > 0).float()
+model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid())  # expect: loss/double-sigmoid
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+criterion = nn.BCEWithLogitsLoss()
+for _ in range(6):
+    for rows in torch.randperm(256).split(32):
+        loss = criterion(model(x[rows]).squeeze(1), y[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
