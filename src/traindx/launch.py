@@ -33,15 +33,19 @@ def command_for(script: str | None, module: str | None, args: Sequence[str]) -> 
 
 
 def launch(command: Sequence[str], folder: Path, settings: dict[str, Any],
-           watch: Callable[[Recording], None] = lambda recording: None) -> Outcome:
-    """Runs ``command`` to its end. ``watch`` is called with the growing recording, about ten times a second when there is news."""
+           watch: Callable[[Recording], None] = lambda recording: None, stdout: Any = None) -> Outcome:
+    """Runs ``command`` to its end.
+
+    ``watch`` is called with the growing recording, about ten times a second when there is news.
+    ``stdout`` is where the script's output goes, if not to our own.
+    """
     environment = dict(os.environ)
     environment["TRAINDX_BOOT"] = json.dumps({"folder": str(folder.resolve()), **settings})
     environment["PYTHONPATH"] = os.pathsep.join([str(BOOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     recording = Recording()
     tail = Tail(folder, recording)
     began = time.monotonic()
-    child = subprocess.Popen(command, env=environment)
+    child = subprocess.Popen(command, env=environment, stdout=stdout)
     with _passing_signals_to(child):
         while True:
             try:
@@ -57,7 +61,7 @@ def launch(command: Sequence[str], folder: Path, settings: dict[str, Any],
 
 
 class _passing_signals_to:
-    """Ctrl-C reaches the child from the terminal itself; a SIGTERM or SIGHUP to us is handed on."""
+    """A signal to us is handed on, but not the Ctrl-C that reaches the child from the terminal itself."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
         self.child = child
@@ -66,10 +70,16 @@ class _passing_signals_to:
     def __enter__(self) -> None:
         def hand_on(number: int, frame: Any) -> None:
             self.child.send_signal(number)
-        handlers: dict[int, Any] = {signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: hand_on}
+
+        def hand_on_once(number: int, frame: Any) -> None:
+            if not _terminal_sends_to_us():
+                hand_on(number, frame)
+        handlers: dict[int, Any] = {signal.SIGINT: hand_on_once, signal.SIGTERM: hand_on}
         if hasattr(signal, "SIGHUP"):
             handlers[signal.SIGHUP] = hand_on
         for number, handler in handlers.items():
+            if signal.getsignal(number) is signal.SIG_IGN:  # under nohup, or in the background: as for the child
+                continue
             try:
                 self.before[number] = signal.signal(number, handler)
             except ValueError:  # not in the main thread
@@ -78,3 +88,17 @@ class _passing_signals_to:
     def __exit__(self, *exc: object) -> None:
         for number, handler in self.before.items():
             signal.signal(number, handler)
+
+
+def _terminal_sends_to_us() -> bool:
+    """Whether we are in the foreground of a terminal: its Ctrl-C goes to the whole group, the child included."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

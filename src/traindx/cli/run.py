@@ -1,34 +1,228 @@
-"""``traindx run``."""
+"""``traindx run``: a script under observation, then the report on it."""
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from traindx.core.judge import judge
-from traindx.launch import command_for, launch
+from traindx import messages
+from traindx.config import FAIL_ON, Settings, settings_from
+from traindx.core.text import EMPTY, Language, Text, language_from
+from traindx.errors import UsageError
+
+if TYPE_CHECKING:
+    from traindx.core.findings import Report
+    from traindx.launch import Outcome
+    from traindx.runs import RunFolder
+
+ABOUT = messages.RUN_ABOUT
+DETAILS = messages.RUN_DETAILS
+FAIL_ON_MET = 3
+REPORT_FILES = ("json", "html", "sarif")
+LAUNCHERS = ("torch", "accelerate", "lightning", "deepspeed", "pytest", "unittest", "runpy")  # they run others' code
 
 
-def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json")
-    parser.add_argument("--max-steps", type=int)
-    parser.add_argument("script")
-    parser.add_argument("args", nargs=argparse.REMAINDER)
+def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
+    from traindx.cli import add_language_option
+
+    def add(*names: str, text: Text, **options: Any) -> None:
+        parser.add_argument(*names, help=text.say(language), **options)
+    parser.usage = "traindx run [OPTIONS] SCRIPT [ARGS...]\n       traindx run [OPTIONS] -m MODULE [ARGS...]"
+    add("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, text=messages.OPT_MODULE)
+    add("--json", metavar="FILE", text=messages.OPT_JSON)
+    add("--html", metavar="FILE", text=messages.OPT_HTML)
+    add("--sarif", metavar="FILE", text=messages.OPT_SARIF)
+    add_language_option(parser, language)
+    add("--select", metavar="RULES", action="append", text=messages.OPT_SELECT)
+    add("--ignore", metavar="RULES", action="append", text=messages.OPT_IGNORE)
+    add("--fail-on", choices=FAIL_ON, text=messages.OPT_FAIL_ON)
+    add("--max-steps", metavar="N", text=messages.OPT_MAX_STEPS)
+    add("--name", text=messages.OPT_NAME)
+    add("--runs-dir", metavar="DIR", text=messages.OPT_RUNS_DIR)
+    add("--no-record", action="store_true", default=None, text=messages.OPT_NO_RECORD)
+    add("command", metavar="SCRIPT ...", nargs=argparse.REMAINDER, text=messages.OPT_SCRIPT)
 
 
 def run(options: argparse.Namespace) -> int:
-    with tempfile.TemporaryDirectory() as folder:
-        outcome = launch(command_for(options.script, None, options.args), Path(folder),
-                         {"script": options.script, "max_steps": options.max_steps})
-        report = judge(outcome.recording)
-    for judged in report.findings:
-        print(judged.level, judged.rule, judged.finding.where, judged.finding.cause.en, file=sys.stderr)
-    if options.json:
-        def row(j):
-            w = j.finding.where
-            return {"rule": j.rule, "level": j.level, "where": w and {"file": w.file, "line": w.line},
-                    "also": [{"file": s.file, "line": s.line} for s in j.finding.also]}
-        Path(options.json).write_text(json.dumps({"findings": [row(j) for j in report.findings]}))
-    return outcome.status
+    target = target_from(options)
+    settings = settings_from(_given(options), Path.cwd())
+    from traindx.diagnosis import chosen
+    rules = chosen(settings.select, settings.ignore)
+    _check_report_files(settings)
+    return _watch(target, settings, rules, language_from(settings.lang))
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to run: a script or a module, and its arguments."""
+
+    script: str | None
+    module: str | None
+    args: tuple[str, ...]
+
+    @property
+    def shown(self) -> str:
+        return self.script or f"-m {self.module}"
+
+    @property
+    def file(self) -> str | None:
+        """A file whose folder is the user's own code: the script, or where the module's top package begins."""
+        if self.script:
+            return self.script
+        top = str(self.module).split(".")[0]
+        spec = None if top in LAUNCHERS else PathFinder.find_spec(top, [os.getcwd(), *sys.path])
+        return spec.origin if spec else None
+
+    @property
+    def stem(self) -> str:
+        return Path(self.script).resolve().stem if self.script else str(self.module).rsplit(".", 1)[-1]
+
+
+def target_from(options: argparse.Namespace) -> Target:
+    """Raises UsageError where there is nothing that python could run."""
+    words = options.module if options.module is not None else options.command
+    if not words:
+        raise UsageError(messages.NO_SCRIPT_GIVEN)
+    first, *rest = words
+    if options.module is not None:
+        return Target(None, first, tuple(rest))
+    check_script(Path(first))
+    return Target(first, None, tuple(rest))
+
+
+def check_script(script: Path) -> None:
+    if script.is_dir():
+        if not (script / "__main__.py").is_file():
+            raise UsageError(messages.A_DIRECTORY.fill(script=script, hint=_scripts_in(script)))
+    elif not script.exists():
+        hint = _nearest(script)
+        raise UsageError(messages.NO_SUCH_SCRIPT.fill(script=script, folder=script.absolute().parent, hint=hint))
+    else:
+        try:
+            script.open("rb").close()
+        except OSError as problem:
+            raise UsageError(messages.NOT_READABLE.fill(script=script, problem=problem.strerror)) from None
+
+
+def _scripts_in(folder: Path) -> Text:
+    files = sorted(file.name for file in folder.glob("*.py"))[:6]
+    return messages.HINT_SCRIPTS.fill(files=", ".join(files)) if files else EMPTY
+
+
+def _nearest(script: Path) -> Text:
+    import difflib
+    names = [file.name for file in script.parent.glob("*.py")] if script.parent.is_dir() else []
+    near = difflib.get_close_matches(script.name, names, n=1)
+    return messages.HINT_NEAR.fill(near=script.parent / near[0]) if near else _scripts_in(script.parent)
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given, as settings."""
+    given = {key: value for key, value in vars(options).items() if value is not None}
+    for key in ("select", "ignore"):
+        if key in given:
+            given[key] = tuple(name.strip() for text in given[key] for name in text.split(",") if name.strip())
+    if "max_steps" in given:
+        given["max_steps"] = _count(given["max_steps"])
+    return given
+
+
+def _count(words: str) -> int:
+    if not (words.isascii() and words.isdigit() and int(words)):
+        raise UsageError(messages.NOT_A_COUNT.fill(value=words))
+    return int(words)
+
+
+def _check_report_files(settings: Settings) -> None:
+    """A report that could not be written is said before the training, not hours later."""
+    for key in REPORT_FILES:
+        file = getattr(settings, key)
+        if file is None or (file == "-" and key == "json"):
+            continue
+        try:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            open(file, "ab").close()
+        except OSError as problem:
+            text = messages.CANNOT_WRITE.fill(option=f"--{key}", file=file, problem=problem.strerror)
+            raise UsageError(text) from None
+
+
+def _watch(target: Target, settings: Settings, rules: frozenset[str], language: Language) -> int:
+    from traindx import launch
+    from traindx.diagnosis import after_run
+    from traindx.live import Live
+    live = Live(rules, language)
+    with _folder(target, settings, language) as (folder, record):
+        outcome = launch.launch(
+            launch.command_for(target.script, target.module, target.args), folder,
+            {"script": target.file, "max_steps": settings.max_steps}, live,
+            sys.stderr if settings.json == "-" else None)
+        report = after_run(outcome.recording, outcome, rules)
+        report.script = target.shown
+        report.run = str(record.path) if record else None
+        found = {judged.rule for judged in report.findings}
+        report.remarks += [messages.WITHDRAWN.fill(rule=rule) for rule in live.said if rule not in found]
+        _write_reports(report, outcome, record, settings, language)
+    return outcome.status or _fail_on(report, settings.fail_on)
+
+
+@contextmanager
+def _folder(target: Target, settings: Settings, language: Language) -> Iterator[tuple[Path, RunFolder | None]]:
+    """The run folder; a temporary one where none is wanted or none can be made."""
+    from traindx import runs
+    record = None
+    if not settings.no_record:
+        try:
+            record = runs.begin(Path(settings.runs_dir), settings.name or target.stem, target.shown, target.args)
+        except OSError as problem:
+            _complain(messages.CANNOT_RECORD.fill(folder=settings.runs_dir, problem=problem.strerror), language)
+    if record is not None:
+        yield record.path, record
+    else:
+        with tempfile.TemporaryDirectory(prefix="traindx-") as folder:
+            yield Path(folder), None
+
+
+def _write_reports(report: Report, outcome: Outcome, record: RunFolder | None, settings: Settings,
+                   language: Language) -> None:
+    from traindx.reporters import html, json, sarif, terminal
+    sys.stdout.flush()
+    sys.stderr.write(terminal.render(report, language, terminal.style_for(sys.stderr), terminal.columns_of(sys.stderr)))
+    sys.stderr.flush()
+    if settings.json == "-":
+        sys.stdout.write(json.render(report, language, indent=None))
+    elif settings.json:
+        _write(settings.json, json.render(report, language), "--json", language)
+    if settings.html:
+        _write(settings.html, html.render(report, language, Path.cwd()), "--html", language)
+    if settings.sarif:
+        _write(settings.sarif, sarif.render(report, language), "--sarif", language)
+    if record is not None:
+        try:
+            record.finish(outcome, json.document(report, language))
+        except OSError as problem:
+            _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=problem.strerror), language)
+
+
+def _write(file: str, text: str, option: str, language: Language) -> None:
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as problem:
+        _complain(messages.CANNOT_WRITE.fill(option=option, file=file, problem=problem.strerror), language)
+
+
+def _complain(text: Text, language: Language) -> None:
+    print(text.say(language), file=sys.stderr)
+
+
+def _fail_on(report: Report, fail_on: str) -> int:
+    """Status 3 where a finding of that level or above is there."""
+    levels = {"error": ("error",), "warning": ("error", "warning")}.get(fail_on, ())
+    return FAIL_ON_MET if any(judged.level in levels for judged in report.findings) else 0

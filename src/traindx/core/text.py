@@ -40,6 +40,9 @@ def same(words: str) -> Text:
     return Text(words, words)
 
 
+EMPTY = same("")
+
+
 def number(value: float, digits: int = 3) -> str:
     """A number as people write it: 0.00123 -> 0.00123, 1234567.0 -> 1.23e+06, 12.0 -> 12."""
     if isinstance(value, int) or (value == value and abs(value) < 1e5 and float(value).is_integer()):

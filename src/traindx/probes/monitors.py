@@ -1,8 +1,8 @@
-"""Three of the six monitors that nothing else records: gradient norm, update ratio and weight norm at each step; and activation std.
+"""Four of the six monitors: gradient norm, update ratio and weight norm of each step, and the layers' activation std.
 
-Norms are L2 over all tensors in one fused call; updates are seen on at most 256 elements of each tensor, so that their price does not
-grow with the model (an infinity norm, or a copy of the parameters, costs ten times as much). Numbers on a GPU are copied without
-waiting and read some steps later, when they have arrived.
+Norms are L2 over all tensors in one fused call; updates are seen on at most 256 elements of each tensor, so that their
+price does not grow with the model (an infinity norm, or a copy of the parameters, costs ten times as much). Numbers on
+a GPU are copied without waiting and read some steps later, when they have arrived.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def install(session: Session) -> None:
 
 @dataclass
 class Before:
-    """What was measured before an optimizer step: sampled elements, and the gradient norm where the step would spoil it."""
+    """Measured before an optimizer step: sampled elements, and the gradient norm where the step would spoil it."""
 
     optimizer: int
     elements: Tensor

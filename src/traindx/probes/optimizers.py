@@ -1,6 +1,8 @@
 """The seam of torch.optim: construction, step, zero_grad, schedulers, clipping, GradScaler; in order."""
 from __future__ import annotations
 
+import os
+import sys
 import weakref
 from dataclasses import replace
 from typing import Any
@@ -57,6 +59,7 @@ class _Steps:
         self.depth += 1
         if self.depth > 1:
             return
+        announce(optimizer, session, None)  # one that was made before the session
         self.run = StepRun(optimizer, session.ids.of(optimizer), sites.here(2))
         session.call("before_step", self.run)
 
@@ -77,8 +80,9 @@ class _Steps:
     def stop(self) -> None:
         self.asked_to_stop += 1
         if self.asked_to_stop > 3:  # the script swallows SystemExit (a bare except)
-            import os
             self.session.end("max-steps")
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
             os._exit(MAX_STEPS_STATUS)
         self.session.stopped = True
         raise StopTraining(MAX_STEPS_STATUS)
@@ -88,9 +92,20 @@ def _observed_init(original: Any, session: Session) -> Any:
     def __init__(self: Optimizer, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if session.watching:
-            session.optimizers += 1
-            session.call("on_optimizer", self, session.ids.of(self), sites.here(2))
+            announce(self, session, sites.here(2))
     return patching.dressed(__init__, original)
+
+
+_announced: weakref.WeakKeyDictionary[Optimizer, weakref.ref[Session]] = weakref.WeakKeyDictionary()
+
+
+def announce(optimizer: Optimizer, session: Session, site: Site | None) -> None:
+    """Tells the probes of an optimizer, once a session."""
+    known = _announced.get(optimizer)
+    if known is None or known() is not session:
+        _announced[optimizer] = weakref.ref(session)
+        session.optimizers += 1
+        session.call("on_optimizer", optimizer, session.ids.of(optimizer), site)
 
 
 def _observed_zero(original: Any, session: Session) -> Any:
@@ -229,8 +244,9 @@ class Optimizers(Probe):
     def scheduler_stepped(self, scheduler: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> None:
         id = self.session.ids.of(scheduler)
         made = self._schedulers.get(id)
-        if made is None:
-            return
+        if made is None:  # made before the session
+            self.scheduler_made(scheduler, None)
+            made = self._schedulers[id]
         fed = made.fed
         value = args[0] if args else kwargs.get("metrics")
         if isinstance(scheduler, schedulers.ReduceLROnPlateau) and value is not None and len(fed) < 1000:

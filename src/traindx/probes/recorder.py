@@ -16,6 +16,7 @@ class Recorder:
     """Keeps a Recording in memory (``folder`` None) or appends whole lines to files, one write a line."""
 
     def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
         self.memory = Recording() if folder is None else None
         self._lock = threading.Lock()
         self._files: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """The six monitors: train loss, validation loss, gradient norm, activation std, update ratio, weight norm.
 
-Bands are experience values (a rule of thumb, not a law): outside is worth a look, never a verdict. Losses and the weight norm have
-no band that would hold for every model, only a direction.
+Bands are experience values (a rule of thumb, not a law): outside is worth a look, never a verdict. Losses and the
+weight norm have no band that would hold for every model, only a direction.
 """
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from traindx.core.recording import Recording
 from traindx.core.text import Text
 
 _UNSEEN = Text("{title} was not recorded", "没有记录到{title}")
+_ANY = Text("any of the six monitors", "六个监控量中的任何一个")
 Points = list[tuple[int, float]]
 
 
@@ -80,7 +81,7 @@ class Monitor:
         return sum(v < band.low for v in values) / len(values), sum(v > band.high for v in values) / len(values)
 
     def change(self) -> float | None:
-        """Mean of the last tenth minus mean of the first, in units of the first's size; None where there is too little to say."""
+        """Mean of the last tenth minus mean of the first, in units of the first's size; None for too few points."""
         values = self.finite
         if len(values) < 3:
             return None
@@ -98,7 +99,7 @@ class Monitors:
     @classmethod
     def of(cls, recording: Recording) -> Monitors | Absent:
         found = cls.in_series(recording.series)
-        return found if found.monitors else Absent(_UNSEEN.fill(title=Text("any of the six monitors", "六个监控量中的任何一个")))
+        return found if found.monitors else Absent(_UNSEEN.fill(title=_ANY))
 
     @classmethod
     def in_series(cls, series: dict[str, Points]) -> Monitors:

@@ -1,0 +1,1 @@
+"""Report -> text, one reporter a module: terminal, json, html, sarif. None of them judges, none imports torch."""

@@ -1,0 +1,88 @@
+"""The report as JSON: the contract of CONTRACTS "run", held by run.schema.json."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+from traindx import __version__
+from traindx.core.findings import Evidence, Judged, Report
+from traindx.core.observed import Site
+from traindx.core.text import Language, Text
+from traindx.signals.monitors import SIX
+
+SCHEMA = 1
+_NAMES = {quantity.series: quantity.name for quantity in SIX}
+
+
+def render(report: Report, language: Language, indent: int | None = 1) -> str:
+    return json.dumps(document(report, language), ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
+
+
+def document(report: Report, language: Language) -> dict[str, Any]:
+    """The report as JSON values, texts in one language. NaN and Inf are null, named in a sibling ``nonfinite``."""
+    return {
+        "schema": SCHEMA, "traindx": __version__, "script": report.script, "language": language,
+        "exit": {"status": report.status, "steps": report.steps, "seconds": round(report.seconds, 3),
+                 "stopped": report.stopped},
+        "findings": [_finding(judged, language) for judged in report.findings],
+        "verdicts": [{"rule": verdict.rule, "verdict": verdict.verdict, "why": verdict.why.say(language)}
+                     for verdict in report.verdicts],
+        "suppressed": [_finding(judged, language) for judged in report.suppressed],
+        "signals": {_NAMES.get(name, name): [[step, _finite(value)] for step, value in points]
+                    for name, points in report.signals.items()},
+        "nonfinite": _nonfinite(report),
+        "remarks": [remark.say(language) for remark in report.remarks],
+        "lost_lines": report.lost_lines, "run": report.run,
+    }
+
+
+def _finding(judged: Judged, language: Language) -> dict[str, Any]:
+    finding = judged.finding
+    return {
+        "rule": judged.rule, "level": judged.level, "title": judged.title.say(language),
+        "cause": finding.cause.say(language), "fix": finding.fix.say(language),
+        "where": _place(finding.where), "also": [_place(site) for site in finding.also],
+        "evidence": [_evidence(evidence, language) for evidence in finding.evidence],
+        "first_step": finding.first_step, "confidence": finding.confidence, "because": finding.because.say(language),
+        "explains": list(judged.explains), "explained_by": judged.explained_by, "experiment": judged.experiment,
+        "proof": None,
+    }
+
+
+def _place(site: Site | None) -> dict[str, Any] | None:
+    return dataclasses.asdict(site) if site else None
+
+
+def _evidence(evidence: Evidence, language: Language) -> dict[str, Any]:
+    row = {"what": evidence.what.say(language), "value": _value(evidence.value, language),
+           "expected": _value(evidence.expected, language), "origin": evidence.origin, "unit": evidence.unit,
+           "step": evidence.step}
+    if isinstance(evidence.value, float) and not math.isfinite(evidence.value):
+        row["nonfinite"] = str(evidence.value)
+    return row
+
+
+def _value(value: Any, language: Language) -> Any:
+    """Numbers stay numbers; whatever JSON does not know becomes text."""
+    if isinstance(value, Text):
+        return value.say(language)
+    if isinstance(value, float):
+        return _finite(value)
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_value(item, language) for item in value]
+    return str(value)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _nonfinite(report: Report) -> dict[str, list[list[Any]]]:
+    """``{signal: [[step, "nan" | "inf" | "-inf"], ...]}`` for the nulls in ``signals``."""
+    found = {_NAMES.get(name, name): [[step, str(value)] for step, value in points if not math.isfinite(value)]
+             for name, points in report.signals.items()}
+    return {name: rows for name, rows in found.items() if rows}

@@ -1,0 +1,208 @@
+"""The report on a terminal: causes first, each with place, evidence and fix; then the rest in few lines."""
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from traindx import messages
+from traindx.core.findings import Judged, Report
+from traindx.core.observed import Site
+from traindx.core.text import EMPTY, Language, Text, number, same
+from traindx.reporters import words
+from traindx.reporters.layout import cut, pad, printable, width, wrap
+from traindx.signals.monitors import Monitor, Monitors
+
+COLUMNS = 80
+LABELS = (messages.CAUSE, messages.EVIDENCE, messages.FIX, messages.ALSO, messages.EXPLAINS, messages.CONFIDENCE_IS)
+PLACES = 3  # that a finding shows beside its first
+REASONS = 3
+FLAT = 0.05  # relative change under which a curve is called flat
+OUTSIDE = 0.05  # share of steps outside the band that is not worth saying
+
+
+@dataclass(frozen=True)
+class Style:
+    """Colours, or none."""
+
+    on: bool = False
+
+    def paint(self, text: str, *codes: int) -> str:
+        return f"\x1b[{';'.join(map(str, codes))}m{text}\x1b[0m" if self.on and text else text
+
+    def level(self, text: str, level: str) -> str:
+        return self.paint(text, 1, {"error": 31, "warning": 33, "note": 36}[level])
+
+    def strong(self, text: str) -> str:
+        return self.paint(text, 1)
+
+    def faint(self, text: str) -> str:
+        return self.paint(text, 2)
+
+
+def style_for(stream: Any) -> Style:
+    """Colour on a terminal only; NO_COLOR (https://no-color.org) and TERM=dumb turn it off."""
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return Style(not plain and bool(getattr(stream, "isatty", lambda: False)()))
+
+
+def columns_of(stream: Any) -> int:
+    """80, or less on a narrower terminal."""
+    if not getattr(stream, "isatty", lambda: False)():
+        return COLUMNS
+    return max(40, min(COLUMNS, shutil.get_terminal_size((COLUMNS, 24)).columns))
+
+
+def render(report: Report, language: Language, style: Style = Style(), columns: int = COLUMNS) -> str:
+    return "\n".join(_Page(report, language, style, columns).lines()) + "\n"
+
+
+@dataclass(frozen=True)
+class _Page:
+    report: Report
+    language: Language
+    style: Style
+    columns: int
+
+    def say(self, text: Text) -> str:
+        return printable(text.say(self.language))
+
+    def lines(self) -> Iterator[str]:
+        yield self._header()
+        for number_, judged in enumerate(words.causes(self.report), 1):
+            yield ""
+            yield from self._cause(judged, number_)
+        yield from self._notes()
+        yield from self._monitors()
+        yield ""
+        yield from self._last_words()
+
+    def _header(self) -> str:
+        parts = [printable(self.report.script), *(self.say(part) for part in words.how_it_ended(self.report))]
+        comma = messages.LIST_COMMA.say(self.language)
+        line = cut(f"── {messages.NAME} ── {comma.join(part for part in parts if part)} ", self.columns)
+        return self.style.strong(line + "─" * (self.columns - width(line)))
+
+    # -- one finding ------------------------------------------------------------------------------------------------
+
+    def _cause(self, judged: Judged, number_: int) -> Iterator[str]:
+        level = self.say(messages.LEVEL[judged.level])
+        head = f"{number_} {level}  {judged.rule}  "
+        first, *rest = wrap(self.say(judged.title), self.columns, head, "  ")
+        tag = f"{number_} {level}"
+        yield self.style.level(tag, judged.level) + self.style.strong(first[len(tag):])
+        yield from (self.style.strong(line) for line in rest)
+        yield from self._place(judged.finding.where)
+        finding = judged.finding
+        yield from self._labelled(messages.CAUSE, [finding.cause])
+        yield from self._labelled(messages.EVIDENCE, [words.evidence_of(evidence) for evidence in finding.evidence])
+        yield from self._labelled(messages.FIX, [finding.fix])
+        yield from self._labelled(messages.ALSO, self._also(finding.also))
+        folded = [same(other.rule) for other in words.folded_under(judged, self.report)]
+        yield from self._labelled(messages.EXPLAINS, [words.joined(folded)] if folded else [])
+        if finding.confidence != "certain":
+            yield from self._labelled(messages.CONFIDENCE_IS, [words.confidence_of(judged)])
+
+    def _place(self, site: Site | None) -> Iterator[str]:
+        if site is None:
+            yield self.style.faint("  " + self.say(messages.NO_PLACE))
+            return
+        named = bool(site.function) and not site.function.startswith("<")
+        inside = f" {self.say(messages.IN_FUNCTION.fill(function=site.function))}" if named else ""
+        yield f"  {self.style.paint(f'{printable(site.file)}:{site.line}', 4)}{inside}"
+        if site.code:
+            yield self.style.paint(cut("      " + site.code, self.columns), 35)
+
+    def _also(self, places: tuple[Site, ...]) -> list[Text]:
+        room = self.columns - self._margin() - 2
+        shown = [cut(f"{site.file}:{site.line}  {site.code}", room) for site in places[:PLACES]]
+        lines = [same(line) for line in shown]
+        more = len(places) - PLACES
+        return [*lines, messages.MORE_PLACES.fill(count=more)] if more > 0 else lines
+
+    def _margin(self) -> int:
+        return max(width(self.say(label)) for label in LABELS) + 4
+
+    def _labelled(self, label: Text, entries: list[Text]) -> Iterator[str]:
+        margin = self._margin()
+        lead = pad("  " + self.say(label), margin)
+        for entry in entries:
+            first, *rest = wrap(self.say(entry), self.columns, lead, " " * margin)
+            yield self.style.faint(first[:len(lead)]) + first[len(lead):]
+            yield from rest
+            lead = " " * margin
+
+    # -- the rest ---------------------------------------------------------------------------------------------------
+
+    def _notes(self) -> Iterator[str]:
+        notes = words.notes(self.report)
+        if notes:
+            yield ""
+            yield self.style.level(self.say(messages.NOTES_TITLE), "note")
+        for judged in notes:
+            place = f"{judged.finding.where.short}  " if judged.finding.where else ""
+            yield from wrap(self.say(judged.title), self.columns, f"  {judged.rule}  {place}", "      ")
+
+    def _monitors(self) -> Iterator[str]:
+        monitors = Monitors.in_series(self.report.signals).monitors
+        if not monitors:
+            return
+        yield ""
+        origin = messages.IN_BRACKETS.fill(inner=messages.ORIGIN["rule of thumb"])
+        band = self.say(messages.MONITOR_BAND + origin)
+        head = [self.say(text) for text in (messages.MONITORS, messages.MONITOR_LAST, messages.MONITOR_RANGE)]
+        rows = [[*head, band, self.say(messages.MONITOR_STATE)], *(self._monitor(monitor) for monitor in monitors)]
+        widths = [max(width(row[column]) for row in rows) + 2 for column in range(4)]
+        for index, row in enumerate(rows):
+            line = "".join(pad(cell, columns) for cell, columns in zip(row, widths)) + row[4]
+            yield self.style.strong(line.rstrip()) if index == 0 else line.rstrip()
+
+    def _monitor(self, monitor: Monitor) -> list[str]:
+        quantity = monitor.quantity
+        band = f"{number(quantity.band.low)} .. {number(quantity.band.high)}" if quantity.band else ""
+        span = f"{number(monitor.range[0])} .. {number(monitor.range[1])}" if monitor.range else ""
+        return ["  " + self.say(quantity.title), number(monitor.last), span, band, self.say(state_of(monitor))]
+
+    def _last_words(self) -> Iterator[str]:
+        report = self.report
+        trained = report.steps or report.findings or report.signals
+        if trained and not words.causes(report):
+            yield self.style.paint(self.say(messages.NOTHING_FOUND), 1, 32)
+        for remark in report.remarks:
+            yield from wrap(self.say(remark), self.columns)
+        if report.suppressed:
+            rules = ", ".join(sorted({judged.rule for judged in report.suppressed}))
+            yield from wrap(self.say(messages.SUPPRESSED.fill(count=len(report.suppressed), rules=rules)), self.columns)
+        yield self.say(words.tally(report))
+        reasons = words.reasons_not_checked(report.verdicts, REASONS)
+        if reasons:
+            yield self.style.faint("  " + self.say(messages.NOT_CHECKED))
+            for reason in reasons:
+                yield from (self.style.faint(line) for line in wrap(self.say(reason), self.columns, "    ", "      "))
+        commands = [f"traindx explain {judged.rule}" for judged in words.causes(report)[:1]]
+        if report.status is not None:
+            commands.append("traindx run --html FILE ...")
+        if commands:
+            yield from wrap(self.say(messages.MORE.fill(commands=", ".join(commands))), self.columns)
+        if report.run:
+            yield self.say(messages.RUN_FOLDER.fill(folder=report.run))
+
+
+def state_of(monitor: Monitor) -> Text:
+    """Where the values lie against the band, or where the curve goes."""
+    if monitor.nonfinite:
+        return messages.NONFINITE.fill(count=monitor.nonfinite)
+    if monitor.quantity.kind == "curve":
+        change = monitor.change()
+        if change is None:
+            return EMPTY
+        return messages.FLAT if abs(change) < FLAT else messages.FALLS if change < 0 else messages.RISES
+    if monitor.quantity.band is None:
+        return EMPTY
+    below, above = monitor.shares()
+    if max(below, above) < OUTSIDE:
+        return messages.INSIDE
+    side, share = (messages.BELOW, below) if below >= above else (messages.ABOVE, above)
+    return side.fill(share=round(100 * share))
