@@ -455,7 +455,7 @@ class Rates(Probe):
                 first=rate, peak=rate, last=rate, lowest=rate, low_steps=0, still=int(rate == 0), falls=0, rises=0)
             return
         peak = max(seen.peak, rate)
-        low = rate <= NEAR_ZERO * peak and seen.steps > 0
+        low = rate <= NEAR_ZERO * (min(peak, seen.base) if seen.base > 0 else peak)
         self._seen[run.id] = replace(
             seen, step=step, steps=seen.steps + 1, last_step=step, peak=peak, last=rate, lowest=min(seen.lowest, rate),
             low_steps=seen.low_steps + 1 if low else 0, low_since=(seen.low_since or step) if low else 0,

@@ -90,7 +90,7 @@ class Drift(Observation):
 class RateSeen(Observation):
     """One optimizer's learning rate over its own steps (the largest of its groups). ``key`` is ``rate-<optimizer>``.
 
-    ``low_steps`` counts the steps since which (``low_since``) it has stayed below a thousandth of its ``peak``; ``still`` those
+    ``low_steps`` counts the steps since which (``low_since``) it has stayed below a thousandth of its ``peak`` and ``base``; ``still`` those
     at exactly 0 from the start. ``falls`` and ``rises`` count changes, ``base`` is the rate it was built with.
     ``set_by_hand`` is a line of the program that assigns a group's ``lr``.
     """

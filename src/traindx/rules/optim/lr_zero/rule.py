@@ -1,0 +1,130 @@
+"""The learning rate is zero long before the training ends.
+
+What it is:
+The schedule takes the learning rate to nothing while most of the run is still ahead: a scheduler meant for epochs is stepped per batch,
+``T_max`` or ``step_size`` counts the wrong thing, a warm-up counted in steps is stepped per epoch, or the rate was 0 from the start.
+
+Why it is silent:
+A step of length zero is a legal step; the loop runs on and the metrics are merely flat.
+
+What you see:
+The loss falls for a moment and is then frozen, with gradients that are alive.
+
+Look-alikes:
+The last steps of a planned decay, a warm-up from 0, cyclic schedules that come back, a plateau scheduler that has ended the training.
+
+Fix:
+Step the scheduler once in the unit that its arguments count: per epoch for epochs, per batch for the total number of batches.
+
+Before:
+    StepLR(optimizer, step_size=4)      # stepped after every batch
+After:
+    StepLR(optimizer, step_size=4 * len(loader))
+
+Experiment:
+Hold the learning rate at its peak: the loss goes on falling.
+
+Source:
+PyTorch documentation of torch.optim.lr_scheduler; a planned decay spends less than a tenth of its steps below a thousandth of its peak
+(cosine 2 %, linear 0.1 %, by formula).
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.core.findings import Evidence, Finding
+from traindx.core.observed import Site
+from traindx.core.observed.learning import RateSeen
+from traindx.core.observed.program import OptimizerMade, SchedulerMade
+from traindx.core.text import Text, number
+
+ZH = """训练远没结束，学习率已经为零
+
+是什么：
+大半训练还没做，调度就把学习率降到了零：按 epoch 设计的调度器每个 batch 都调用一次，``T_max`` 或 ``step_size`` 数错了单位，按步数设计的预热每个 epoch 才走一步，或者学习率从头就是 0。
+
+为什么不报错：
+步长为零的一步也是合法的一步。循环照跑，指标只是不再变化。
+
+你会看到：
+损失刚降一会儿就冻住了，梯度却还正常。
+
+容易混淆的情况：
+计划好的衰减的最后几步；从 0 开始的预热；还会回升的周期调度；已经判定训练到头的 plateau 调度。
+
+怎么改：
+调度器的参数按什么单位计数，就按什么单位调用 step：按 epoch 就每个 epoch 一次，按 batch 就用总 batch 数。
+
+改前：
+    StepLR(optimizer, step_size=4)      # 每个 batch 之后都调用
+改后：
+    StepLR(optimizer, step_size=4 * len(loader))
+
+对照实验：
+把学习率固定在峰值：损失会继续下降。
+
+来源：
+PyTorch torch.optim.lr_scheduler 文档；计划好的衰减低于峰值千分之一的步数不到一成（按公式，余弦 2%，线性 0.1%）。
+"""
+LEVEL = "error"
+STEP = 3
+EXPLAINS = ("curve/*", "optim/lr-too-low", "loss/constant", "numeric/low-precision-weights")
+
+LOW = 1e-3  # of the rate that was meant
+SHARE = 0.5  # of the steps spent there
+SHORTEST = 20  # steps of a run that can be judged
+UNBORN = 0.02  # of the rate that was meant, never reached
+
+GONE = Text("{optimizer}'s learning rate falls from {peak} to {last}: below a thousandth of it since step {since}, for {low} of {steps} steps.",
+            "{optimizer} 的学习率从 {peak} 降到 {last}：从第 {since} 步起不到原来的千分之一，{steps} 步里占了 {low} 步。")
+NEVER = Text("{optimizer}'s learning rate is 0 in all {steps} steps.", "{optimizer} 的学习率在全部 {steps} 步里都是 0。")
+WARMING = Text("{optimizer}'s warm-up never ends: after {steps} steps the learning rate is {last}, {share} of the {base} that was asked for.",
+               "{optimizer} 的预热没有走完：{steps} 步之后学习率才到 {last}，只有设定值 {base} 的 {share}。")
+FIX_UNIT = Text("Step the scheduler in the unit that its arguments count: it was stepped {calls} times in {steps} optimizer steps.",
+                "按调度器参数的计数单位调用 step：优化器走了 {steps} 步，调度器调用了 {calls} 次。")
+FIX_RATE = Text("Give the optimizer a learning rate above 0, and let it fall only near the end.", "给优化器一个大于 0 的学习率，只在接近结束时再降。")
+CALLS = Text("scheduler steps in {steps} optimizer steps", "优化器 {steps} 步里调度器的调用次数")
+RATE = Text("learning rate: meant -> last", "学习率：设定值 -> 最后的值")
+EXPECTED = Text("near 0 only in the last tenth of the run", "只在最后一成训练里接近 0")
+
+
+def check(rates: list[RateSeen], optimizers: list[OptimizerMade], schedulers: list[SchedulerMade] | None) -> Iterator[Finding]:
+    for rate in rates:
+        mine = [each for each in schedulers or [] if each.optimizer == rate.optimizer]
+        cause = _cause(rate, mine)
+        if cause is not None and not any("Plateau" in each.class_name for each in mine):
+            made = next((each for each in optimizers if each.id == rate.optimizer), None)
+            yield _finding(cause, rate, made, mine)
+
+
+def _cause(rate: RateSeen, schedulers: list[SchedulerMade]) -> Text | None:
+    calls = sum(each.calls for each in schedulers)
+    if rate.steps >= SHORTEST and rate.still == rate.steps:
+        return NEVER
+    if rate.steps >= SHORTEST and rate.low_steps > SHARE * rate.steps and 0 <= rate.last <= LOW * meant(rate):
+        return GONE
+    if rate.steps >= 2 * SHORTEST and 0 < calls <= rate.steps / 5 and 0 < rate.peak < UNBORN * rate.base:
+        return WARMING
+    return None
+
+
+def meant(rate: RateSeen) -> float:
+    """A range test may have gone far above what was meant; a warm-up may never have come there."""
+    return min(rate.peak, rate.base) if rate.base > 0 else rate.peak
+
+
+def _finding(cause: Text, rate: RateSeen, made: OptimizerMade | None, schedulers: list[SchedulerMade]) -> Finding:
+    site = made.site if made else None
+    sites: list[Site | None] = [each.site for each in schedulers] + [each.call_site for each in schedulers]
+    places = [place for place in (*sites, rate.set_by_hand, site) if place is not None]
+    calls = sum(each.calls for each in schedulers)
+    wanted = rate.base if cause is WARMING else meant(rate)
+    return Finding(
+        cause=cause.fill(optimizer=made.class_name if made else "optimizer", peak=number(wanted), last=number(rate.last), base=number(rate.base),
+                         since=rate.low_since, low=rate.low_steps, steps=rate.steps, share=f"{rate.peak / (rate.base or 1):.1%}"),
+        fix=FIX_UNIT.fill(calls=calls, steps=rate.steps) if schedulers else FIX_RATE,
+        where=places[0] if places else None,
+        also=tuple(dict.fromkeys(places[1:])),
+        evidence=(Evidence(RATE, f"{number(wanted)} -> {number(rate.last)}", EXPECTED, step=rate.low_since or rate.first_step),
+                  *((Evidence(CALLS.fill(steps=rate.steps), calls),) if schedulers else ())),
+        first_step=rate.low_since or rate.first_step)
