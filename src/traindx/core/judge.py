@@ -10,12 +10,13 @@ from typing import Any
 
 from traindx.core.findings import CONFIDENCES, LEVELS, Finding, Judged, Report, Verdict
 from traindx.core.observed import Observation, ProbeFailed, Site
+from traindx.core.observed.words import words_for
 from traindx.core.recording import Recording
 from traindx.core.rules import Rule, all_rules
 from traindx.core.text import Text, same
 
 _IGNORE = re.compile(r"#\s*traindx:\s*ignore(?:\[([^\]]*)\])?")
-_UNSEEN = Text("nothing of the kind was seen: {need}", "这次运行里没有看到：{need}")
+_UNSEEN = Text("not seen in this run: {need}", "这次运行里没有看到：{need}")
 _BROKEN = Text("the rule itself failed: {error}; please report it", "规则自身出错：{error}，请反馈给我们")
 _SWITCHED_OFF = Text("the probe {probe} stopped: {error}", "探针 {probe} 已停用：{error}")
 
@@ -61,18 +62,19 @@ def meet(need: Any, recording: Recording) -> Any:
         return recording
     if typing.get_origin(need) is list:
         kind = typing.get_args(need)[0]
-        return recording.of(kind) or Absent(_UNSEEN.fill(need=kind.__name__))
+        return recording.of(kind) or Absent(_UNSEEN.fill(need=words_for(kind)))
     options = [option for option in typing.get_args(need) if option is not type(None)]
     if options:
         value = meet(options[0], recording)
         return (None if typing.get_origin(options[0]) is not list else []) if isinstance(value, Absent) else value
     if isinstance(need, type) and issubclass(need, Observation):
-        return recording.last(need) or Absent(_UNSEEN.fill(need=need.__name__))
+        return recording.last(need) or Absent(_UNSEEN.fill(need=words_for(need)))
     return need.of(recording)  # a signal
 
 
 def _judged(rule: Rule, finding: Finding) -> Judged:
-    return Judged(rule.name, finding.level or rule.level, finding.title or rule.title, finding,
+    also = tuple(site for site in dict.fromkeys(finding.also) if site != finding.where)
+    return Judged(rule.name, finding.level or rule.level, finding.title or rule.title, replace(finding, also=also),
                   rule.experiment, rule.explains + finding.explains)
 
 
