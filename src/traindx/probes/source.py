@@ -70,7 +70,7 @@ def _keeper(file: str, line: int, hops: int) -> Site | None:
     function, statement = found
     if _accumulates(statement):
         return site_of(file, statement.lineno, getattr(function, "name", ""))
-    names = _targets(statement)
+    names = _targets(statement) or _run_backward(statement)
     later = [s for s in _statements(function) if s.lineno > statement.lineno]
     earlier = [s for s in _statements(function) if s.lineno <= statement.lineno and s is not statement]
     for other in (*later, *earlier):  # a loop comes back to the lines above
@@ -138,6 +138,13 @@ def _accumulates(statement: ast.stmt) -> bool:
 def _targets(statement: ast.stmt) -> set[str]:
     targets: Iterable[ast.expr] = getattr(statement, "targets", None) or [t for t in (getattr(statement, "target", None),) if t is not None]
     return {ast.unparse(node) for target in targets for node in ast.walk(target) if isinstance(node, (ast.Name, ast.Attribute))}
+
+
+def _run_backward(statement: ast.stmt) -> set[str]:
+    """Names in a call of ``backward``: the loss is among them."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and _called(statement.value) == "backward":
+        return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    return set()
 
 
 def _live(expression: ast.expr, names: set[str]) -> bool:

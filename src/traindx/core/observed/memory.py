@@ -1,0 +1,53 @@
+"""What stays alive of past steps."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traindx.core.observed import Observation, Site
+
+
+@dataclass(frozen=True)
+class Census:
+    """At ``step``: how many of the results ``made`` in earlier steps are alive, estimated from those that are watched.
+
+    ``graphs`` still have their autograd node, ``whole`` of them were never run backward (so all activations behind them are
+    held); ``steps`` different steps are among the watched. ``outputs`` still have their memory, ``bytes`` of it.
+    ``resident`` is the process's memory in bytes (allocated memory, on a GPU).
+    """
+
+    step: int
+    made: int
+    graphs: int
+    whole: int
+    steps: int
+    outputs: int
+    bytes: int
+    resident: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsAlive(Observation):
+    """Results of one line (``what``: loss, output or root of a backward), some of which are watched, weakly.
+
+    ``kept_at`` is the statement that keeps them, as the source reads. ``key`` names the line.
+    """
+
+    what: str
+    site: Site | None
+    kept_at: Site | None
+    training: bool
+    made: int
+    censuses: tuple[Census, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphReach(Observation):
+    """A backward with retain_graph whose graph goes ``back`` steps into the past; ``nodes`` of it were counted (cut at a limit).
+
+    ``carried_at`` is the latest forward that was given a tensor of an earlier step with its graph.
+    """
+
+    site: Site | None
+    carried_at: Site | None
+    nodes: int
+    back: int

@@ -1,0 +1,192 @@
+"""What stays alive of past steps: losses, outputs and their graphs, watched weakly on CPU and GPU alike."""
+from __future__ import annotations
+
+import os
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from traindx.core.observed import Site
+from traindx.core.observed.memory import Census, GraphReach, ResultsAlive
+from traindx.probes import source
+from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session
+from traindx.probes.tensors import plain, tensors_in
+
+ALL_UP_TO = 64  # results of a line that are all watched; after them some 32 to each doubling, each standing for several
+MOST_NODES = 20_000
+CENSUSES = 40
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+def install(session: Session) -> None:
+    session.add(Survivors)
+
+
+class _Watched:
+    """Hangs on an autograd node as a hook: alive as long as the node is, whoever holds it. It stands for ``weight`` results."""
+
+    __slots__ = ("__weakref__", "reached", "step", "weight")
+
+    def __init__(self, step: int, weight: int) -> None:
+        self.step = step
+        self.weight = weight
+        self.reached = False
+
+    def __call__(self, gradient: Tensor) -> None:
+        self.reached = True
+
+
+@dataclass
+class _Line:
+    """Results of one line of the program."""
+
+    what: str
+    site: Site | None
+    training: bool
+    first_step: int
+    made: int = 0
+    graphs: list[weakref.ref[_Watched]] = field(default_factory=list)
+    outputs: list[tuple[int, int, weakref.ref[Any], int]] = field(default_factory=list)  # step, weight, memory, bytes
+    censuses: list[Census] = field(default_factory=list)
+    in_step: tuple[int, int] = (0, 0)  # the latest step, and how many results it made
+
+    def weight(self, step: int) -> int:
+        """For how many results the next one stands; 0 where it is not watched."""
+        self.made += 1
+        self.in_step = (step, self.in_step[1] + 1 if self.in_step[0] == step else 1)
+        every = 1 if self.made <= ALL_UP_TO else 1 << (self.made.bit_length() - 6)
+        return every if self.made % every == 0 else 0
+
+
+class Survivors(Probe):
+    """Takes a census of past results now and then; how many are alive tells whether somebody keeps them."""
+
+    areas = ("memory",)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._lines: dict[tuple[int, str], _Line] = {}
+        self._budget = Budget(session, 0.005)
+        self._last: weakref.ref[Tensor] | None = None  # the latest loss: it need not be watched again as a root
+        self._roots: list[tuple[int, int]] = []
+        self._carried_at: Site | None = None
+
+    def on_loss(self, run: LossRun) -> None:
+        self._watch("loss", run.site, run.output, run.grad)
+
+    def after_forward(self, run: ForwardRun) -> None:
+        if self._roots and self._carries(run):
+            self._carried_at = run.site
+        if not run.failed:
+            self._watch("output", run.site, next(tensors_in(run.output, 1), None), run.training)
+
+    def _carries(self, run: ForwardRun) -> bool:
+        """Whether an argument was made before the latest backward and still has its graph."""
+        return any(t.grad_fn is not None and t.grad_fn._sequence_nr() <= self._roots[-1][1] for t in tensors_in((run.args, run.kwargs), 8))
+
+    def before_backward(self, run: BackwardRun) -> None:
+        root = run.roots[0] if run.roots else None
+        if run.accumulate and isinstance(root, Tensor) and (self._last is None or self._last() is not root):
+            self._watch("root", run.site, root, True)
+        if run.accumulate and run.keep_graph and isinstance(root, Tensor) and root.grad_fn is not None:
+            self._measure_reach(run, root)
+
+    def _watch(self, what: str, site: Site | None, result: Any, training: bool) -> None:
+        key = (id(site), what)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line(what, site, training, self.session.step)
+        step = self.session.step
+        weight = line.weight(step)
+        if not weight or not plain(result):
+            return
+        self._last = weakref.ref(result)
+        if result.grad_fn is not None:
+            watched = _Watched(step, weight)
+            result.register_hook(watched)
+            line.graphs.append(weakref.ref(watched))
+        size = result.numel() * result.element_size()
+        storage = result.untyped_storage()
+        if what == "output" and size * 2 > storage.nbytes() and all(entry[2]() is not storage for entry in line.outputs[-2:]):
+            line.outputs.append((step, weight, weakref.ref(storage), size))
+
+    def on_tick(self, step: int) -> None:
+        if (self.session.detailed or step % 64 == 0) and self._budget.allows():
+            with self._budget.paying():
+                self._take_census(step)
+
+    def at_end(self) -> None:
+        self._take_census(self.session.step)
+
+    def _take_census(self, step: int) -> None:
+        resident = _resident()
+        for number, line in enumerate(self._lines.values()):
+            census = _census(line, step, resident)
+            if census is None:
+                continue
+            line.censuses.append(census)
+            if len(line.censuses) > CENSUSES:
+                del line.censuses[1:-1:2]  # ever thinner, first and last stay
+            if census.graphs >= 4 or census.outputs >= 4:
+                self._say(number, line)
+
+    def _say(self, number: int, line: _Line) -> None:
+        site = line.site
+        kept_at = source.keeper(site.file, site.line) if site is not None and not site.file.startswith("<") else None
+        self.session.emit(ResultsAlive(
+            step=line.first_step, key=f"alive-{number}", what=line.what, site=site, kept_at=kept_at, training=line.training,
+            made=line.made, censuses=tuple(line.censuses)))
+
+    def _measure_reach(self, run: BackwardRun, root: Any) -> None:
+        """Sequence numbers rise from node to node: the lowest in the graph tells in which step the graph begins."""
+        step, newest = self.session.step, root.grad_fn._sequence_nr()
+        if not self._roots or self._roots[-1][0] != step:
+            self._roots.append((step, newest))
+            del self._roots[1:-500:2]
+        if self.session.detailed and step > 2 and self._budget.allows():
+            with self._budget.paying():
+                nodes, oldest = _walk(root.grad_fn)
+                began = next((s for s, number in self._roots if number >= oldest), step)
+                self.session.emit(GraphReach(step=step, site=run.site, carried_at=self._carried_at, nodes=nodes, back=step - began))
+
+
+def _census(line: _Line, step: int, resident: int) -> Census | None:
+    """Counts what is alive of the steps before the one that just ended; forgets the dead."""
+    made = line.made - (line.in_step[1] if line.in_step[0] >= step else 0)
+    if made == 0:
+        return None
+    graphs = [(ref, watched) for ref in line.graphs if (watched := ref()) is not None]
+    line.graphs = [ref for ref, _ in graphs]
+    line.outputs = [entry for entry in line.outputs if entry[2]() is not None]
+    past = [watched for _, watched in graphs if watched.step < step]
+    outputs = [entry for entry in line.outputs if entry[0] < step]
+    return Census(
+        step, made, graphs=sum(watched.weight for watched in past), whole=sum(watched.weight for watched in past if not watched.reached),
+        steps=len({watched.step for watched in past} or {entry[0] for entry in outputs}),
+        outputs=sum(entry[1] for entry in outputs), bytes=sum(entry[1] * entry[3] for entry in outputs), resident=resident)
+
+
+def _walk(node: Any) -> tuple[int, int]:
+    """``(number of nodes, lowest sequence number)`` of a graph, leaves left out."""
+    seen, stack, oldest = {node}, [node], node._sequence_nr()
+    while stack and len(seen) < MOST_NODES:
+        for following, _ in stack.pop().next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                if following.next_functions:
+                    oldest = min(oldest, following._sequence_nr())
+                    stack.append(following)
+    return len(seen), oldest
+
+
+def _resident() -> int:
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        return int(torch.cuda.memory_allocated())
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
