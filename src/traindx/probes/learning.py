@@ -91,10 +91,7 @@ class _State:
     ref: weakref.ref[Tensor]
     leaf: Leaf
     values: list[float] | None = None
-    version: int = 0
-
-    def count(self, **more: int) -> None:
-        self.leaf = replace(self.leaf, **{name: getattr(self.leaf, name) + step for name, step in more.items()})
+    version: int | None = None  # None until first looked at
 
     def note(self, **facts: Any) -> None:
         self.leaf = replace(self.leaf, **facts)
@@ -169,6 +166,8 @@ class Learning(Probe):
                 ran_in_train=leaf.ran_in_train + module.training, last_ran=self.session.step,
                 registered=leaf.registered and registered, requires_grad=parameter.requires_grad,
                 ever_trainable=leaf.ever_trainable or parameter.requires_grad, ran_at=leaf.ran_at or site)
+            if leaf.took_part == 0:
+                self._compare(state, parameter)
 
     def _state(self, tensor: Tensor) -> _State:
         key = self.session.ids.of(tensor)
@@ -236,7 +235,7 @@ class Learning(Probe):
         leaf = state.leaf
         values = sample(tensor, 32).tolist() if readable(tensor) and not tensor.is_complex() else None
         version = tensor._version
-        if state.version >= 0 and leaf.took_part > 1:
+        if state.version is not None:
             moved = version != state.version or values != state.values
             state.leaf = replace(leaf, compared=leaf.compared + 1, changed=leaf.changed + moved)
         state.values, state.version = values, version

@@ -1,0 +1,175 @@
+"""The graph is cut: trainable parameters get no gradient.
+
+What it is:
+Between some layers and the loss there is a step that autograd cannot go through: ``detach``, ``.data``, ``.item()``, a detour through
+NumPy, ``argmax``, rounding, ``torch.tensor(x)``, or a ``no_grad`` that was left on.
+
+Why it is silent:
+The layers behind the cut still learn, and layers without a gradient are passed over by the optimizer. Where everything is cut off,
+``requires_grad=True`` on the loss silences the error that torch would have raised.
+
+What you see:
+A loss that falls a little and stops; early layers are bit-equal before and after training.
+
+Look-alikes:
+Stop-gradients beside a live path (straight-through, BYOL, truncated backpropagation through time), frozen backbones, target networks
+and heads that are not used in the loss.
+
+Fix:
+Stay in torch between the parameters and the loss, with operations that have a gradient.
+
+Before:
+    middle = torch.from_numpy(np.median(maps.detach().numpy(), -1))
+After:
+    middle = maps.median(-1).values
+
+Experiment:
+Remove the cut: the layers in front of it receive gradients, and the loss falls further.
+
+Source:
+PyTorch documentation, Autograd mechanics; the walk from the loss to its leaves.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.core.findings import Evidence, Finding
+from traindx.core.observed import Site
+from traindx.core.observed.learning import Leaf
+from traindx.core.observed.ops import Op
+from traindx.core.observed.program import BackwardCall, ForwardSeen
+from traindx.core.text import Text
+from traindx.signals.learning import ENOUGH, Learners, elements, sites_of
+from traindx.signals.traces import READS, Trace, TrainingTraces
+
+ZH = """计算图断了：可训练参数没有梯度
+
+是什么：
+某些层与损失之间，有一步是自动求导走不过去的：``detach``、``.data``、``.item()``、绕道 NumPy、``argmax``、取整、``torch.tensor(x)``，或者忘了退出的 ``no_grad``。
+
+为什么不报错：
+断点之后的层还在学，没有梯度的层优化器直接跳过。如果全都断开，给损失设 ``requires_grad=True`` 又恰好压住了 torch 本该报的错。
+
+你会看到：
+损失降一点就停；前面的层训练前后逐位相同。
+
+容易混淆的情况：
+旁边另有通路的停梯度（直通估计、BYOL、截断的时间反向传播）、冻结的骨干、目标网络、损失没有用到的输出头。
+
+怎么改：
+参数到损失之间都留在 torch 里，只用有梯度的运算。
+
+改前：
+    middle = torch.from_numpy(np.median(maps.detach().numpy(), -1))
+改后：
+    middle = maps.median(-1).values
+
+对照实验：
+去掉断点：前面的层有了梯度，损失降得更低。
+
+来源：
+PyTorch 文档 Autograd mechanics；从损失走到叶子的遍历。
+"""
+LEVEL = "error"
+STEP = 1
+EXPLAINS = ("curve/*", "optim/lr-too-low", "loss/constant", "init/gradient-vanishing", "init/symmetric", "optim/no-step", "init/dead-units",
+            "loss/term-without-gradient", "optim/params-missing", "optim/missing-zero-grad", "init/activation-collapse", "init/saturated")
+
+FLAT = frozenset(("round", "floor", "ceil", "trunc", "sign", "sgn", "heaviside", "round_", "floor_", "sign_", "ceil_"))
+ALL = Text("Backward starts from a tensor that no parameter led to: nothing gets a gradient ({op} cuts the graph).",
+           "反向传播的起点与任何参数都不相连：没有参数能得到梯度（{op} 切断了计算图）。")
+SOME = Text("{op} cuts the graph: {names} ({count} trainable elements) run in the forward but never get a gradient.",
+            "{op} 切断了计算图：{names}（{count} 个可训练元素）参与前向，却从来没有梯度。")
+FIX = Text("Keep the values in torch up to the loss, without {op} in between.", "到损失为止都让数值留在 torch 里，中间不要用 {op}。")
+GRADED = Text("backwards after which these parameters had a gradient", "反向传播之后这些参数有梯度的次数")
+ROOT = Text("graph behind the tensor that backward starts from", "反向传播起点背后的计算图")
+SOMETHING = Text("an operation", "某个运算")
+
+
+def check(learners: Learners, traces: TrainingTraces | None, backwards: list[BackwardCall] | None,
+          forwards: list[ForwardSeen] | None) -> Iterator[Finding]:
+    calls = [call for call in backwards or [] if call.accumulate]
+    if len(calls) >= ENOUGH and all(not call.root_op for call in calls):
+        yield _all_cut(calls[0], traces, forwards or [], learners)
+        return
+    lost = [leaf for leaf in learners.leaves.values() if _is_lost(leaf, learners)]
+    for trace in traces.traces if traces and lost else []:
+        if (cut := find_cut(trace, {leaf.id for leaf in lost})) is not None:
+            op, ids = cut
+            yield _some_cut(op, [leaf for leaf in lost if leaf.id in ids], learners, calls, forwards or [])
+            return
+
+
+def _is_lost(leaf: Leaf, learners: Learners) -> bool:
+    """Meant to learn (an optimizer that steps holds it), used in forwards, never given a gradient, never moved by hand."""
+    held = any(leaf.id in group for made in learners.stepped() for group in made.parameters)
+    return (held and leaf.requires_grad and leaf.ran + leaf.ran_without_grad >= ENOUGH and leaf.ran_in_train > 0
+            and leaf.graded == 0 and leaf.walks >= ENOUGH and leaf.changed == 0 and not leaf.pretrained)
+
+
+def find_cut(trace: Trace, lost: set[int]) -> tuple[Op, set[int]] | None:
+    """The first op on the way from lost parameters to the root that has no gradient, and which of them are behind it."""
+    wanted = trace.above(trace.root)
+    candidates = [*trace.cuts(), *(op for op in trace.ops if op.name in FLAT and op.requires_grad)]
+    best: tuple[Op, set[int]] | None = None
+    for op in sorted(candidates, key=lambda each: each.index):
+        behind = trace.parameters(trace.above(op.index)) & lost
+        if behind and (best is None or len(behind) > len(best[1])) and _leads_on(trace, op, wanted):
+            best = op, behind
+    return best
+
+
+def _leads_on(trace: Trace, op: Op, wanted: set[int]) -> bool:
+    """The op's values go into the root: as a tensor, or read out and brought back by an op that nothing in the trace explains."""
+    if op.index in wanted:
+        return True
+    below, stack = {op.index}, [op.index]
+    while stack:
+        for index in trace.below.get(stack.pop(), []):
+            if index not in below:
+                below.add(index)
+                stack.append(index)
+    reads = [index for index in below if trace.ops[index].name in READS and trace.ops[index].module is not None]
+    return bool(reads) and any(index > min(reads) and _comes_from_nowhere(trace.ops[index]) for index in wanted)
+
+
+def _comes_from_nowhere(op: Op) -> bool:
+    new = any(operand.op < 0 and not operand.parameter and not operand.origin and not operand.requires_grad for operand in op.inputs)
+    return op.module is not None and (new or (not op.inputs and op.name in ("tensor", "as_tensor", "from_numpy", "stack")))
+
+
+def _all_cut(call: BackwardCall, traces: TrainingTraces | None, forwards: list[ForwardSeen], learners: Learners) -> Finding:
+    trace = traces.traces[0] if traces else None
+    root = trace.ops[trace.root] if trace and trace.root >= 0 else None
+    cut = find_cut(trace, set(learners.leaves)) if trace else None
+    op = root if root is not None and not root.inputs else cut[0] if cut else root
+    quiet = _without_grad(forwards, None) if op is None or op is not root else None
+    where = quiet or (op.site if op else None) or call.site
+    return Finding(
+        cause=ALL.fill(op=_say(op)), fix=FIX.fill(op=_say(op)), where=where,
+        also=tuple(dict.fromkeys(site for site in (op.site if op else None, root.site if root else None, call.site) if site and site != where)),
+        evidence=(Evidence(ROOT, Text("none", "没有"), Text("leads to the parameters", "通向各个参数"), step=call.step),), first_step=call.step)
+
+
+def _some_cut(op: Op, lost: list[Leaf], learners: Learners, calls: list[BackwardCall], forwards: list[ForwardSeen]) -> Finding:
+    quiet = _without_grad(forwards, learners.model(lost[0])) if all(leaf.ran == 0 for leaf in lost) else None
+    where = quiet or op.site
+    others = (op.site, *(call.site for call in calls[:1]), *sites_of(learners, lost))
+    return Finding(
+        cause=SOME.fill(op=_say(op), names=learners.listed(lost), count=elements(lost)), fix=FIX.fill(op=_say(op)), where=where,
+        also=tuple(dict.fromkeys(site for site in others if site is not None and site != where)),
+        evidence=(Evidence(GRADED, f"0 / {min(leaf.walks for leaf in lost)}", Text("every one", "每一次")),), first_step=1)
+
+
+def _without_grad(forwards: list[ForwardSeen], model: int | None) -> Site | None:
+    """The call under no_grad, where the whole model is only ever called so in training."""
+    mine = [each for each in forwards if model in (None, each.model)]
+    return mine[0].site if mine and not any(each.grad for each in mine) else None
+
+
+def _say(op: Op | None) -> Text:
+    if op is None:
+        return SOMETHING
+    plain = op.name in READS | FLAT or op.name in ("detach", "data", "argmax", "tensor", "as_tensor", "detach_", "max", "topk")
+    return Text(op.name, op.name) if plain else Text(f"no_grad around {op.name}", f"包住 {op.name} 的 no_grad") if op.dtype.startswith(
+        ("float", "bfloat")) else Text(op.name, op.name)
