@@ -1,0 +1,96 @@
+"""Dropout stays on in eval mode.
+
+What it is:
+A dropout that is called as a function drops values although its module is in eval mode: ``F.dropout`` without
+``training=self.training``, attention with a fixed ``dropout_p``, or a random mask made by hand.
+
+Why it is silent:
+Only ``nn.Dropout`` listens to ``eval()``. ``F.dropout`` takes ``training=True`` unless told otherwise, and attention has no such flag.
+
+What you see:
+Predictions that differ from call to call in eval mode, and a test score below what the weights can do.
+
+Look-alikes:
+Monte Carlo dropout runs the same input many times in order to average. The noise of a VAE or of diffusion sampling is no dropout.
+
+Fix:
+Pass the mode on, or use ``nn.Dropout``.
+
+Before:
+    h = F.dropout(h, 0.5)
+After:
+    h = F.dropout(h, 0.5, training=self.training)
+
+Experiment:
+Run the same input twice in eval mode: the two outputs must be equal.
+
+Source:
+PyTorch documentation of functional.dropout ("training: apply dropout if True", default True) and scaled_dot_product_attention ("always
+applies dropout according to the specified dropout_p").
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.core.findings import Evidence, Finding
+from traindx.core.observed.mode import DropInEval, ForwardPass
+from traindx.core.text import Text, number
+
+ZH = """dropout 在推理模式下仍然起作用
+
+是什么：
+以函数形式调用的 dropout 在模块处于推理模式时照样丢弃：``F.dropout`` 没写 ``training=self.training``，
+注意力的 ``dropout_p`` 写死了，或者手写了随机掩码。
+
+为什么不报错：
+只有 ``nn.Dropout`` 听 ``eval()`` 的。``F.dropout`` 不写参数就当作 ``training=True``；注意力函数根本没有这个开关。
+
+你会看到：
+推理模式下，同一个输入每次预测都不同；测试分数低于权重本来能达到的水平。
+
+容易混淆的情况：
+蒙特卡洛 dropout 会把同一个输入跑很多遍再取平均。VAE 和扩散模型采样时的噪声不是 dropout。
+
+怎么改：
+把模式传进去，或者改用 ``nn.Dropout``。
+
+Before:
+    h = F.dropout(h, 0.5)
+After:
+    h = F.dropout(h, 0.5, training=self.training)
+
+对照实验：
+在推理模式下把同一个输入跑两遍：两次输出必须相同。
+
+来源：
+PyTorch 文档 functional.dropout（training 默认为 True）与 scaled_dot_product_attention（总是按 dropout_p 丢弃）。
+"""
+LEVEL = "error"
+STEP = 3
+EXPLAINS = ("curve/train-val-gap", "curve/noise-sized-gain", "repro/validation-moves-rng")
+EXPERIMENT = "same-input-twice"
+
+REPEATED = 0.6  # of the forwards got the very input of the one before: Monte Carlo dropout
+CAUSE = Text(
+    "{function} drops {rate} of the values here although {module} is in eval mode: predictions change from call to call.",
+    "{module} 已经处于推理模式，{function} 在这里仍丢弃 {rate} 的值：预测每次都不同。")
+FIX = Text("Give {function} training=self.training, or use an nn.Dropout module.",
+           "给 {function} 传 training=self.training，或改用 nn.Dropout 模块。")
+FIX_ATTENTION = Text("Pass dropout_p=self.p if self.training else 0.0.", "改成 dropout_p=self.p if self.training else 0.0。")
+FIX_MASK = Text("Apply the mask only where self.training holds, or use nn.Dropout.", "只在 self.training 为真时使用掩码，或改用 nn.Dropout。")
+FORWARDS = Text("forwards in eval mode with this dropout at work", "推理模式下仍触发该 dropout 的前向次数")
+
+
+def check(passes: list[ForwardPass], drops: list[DropInEval] | None) -> Iterator[Finding]:
+    for drop in drops or []:
+        if drop.repeats < REPEATED * drop.forwards:
+            yield _finding(drop)
+
+
+def _finding(drop: DropInEval) -> Finding:
+    fix = {"scaled_dot_product_attention": FIX_ATTENTION, "mask": FIX_MASK}.get(drop.function, FIX)
+    name = Text("a random mask", "随机掩码") if drop.function == "mask" else Text(f"{drop.function}()", f"{drop.function}()")
+    return Finding(
+        cause=CAUSE.fill(function=name, rate=number(drop.rate), module=drop.module_class or "the model"),
+        fix=fix.fill(function=name), where=drop.site, also=(drop.forward_site,) if drop.forward_site else (),
+        evidence=(Evidence(FORWARDS, drop.forwards, "0", step=drop.step),), first_step=drop.step)
