@@ -1,0 +1,180 @@
+"""The normalisation was computed on training and validation data together.
+
+What it is:
+Mean and standard deviation (or minimum and maximum) come from all rows, before or without regard to the split. What is only in the
+validation part has shaped the inputs of the training.
+
+Why it is silent:
+Every array is finite and well scaled; scaled with all rows it even looks better centred.
+
+What you see:
+A validation error that is lower than what new data will show, above all where the two parts differ: a series that drifts, another
+site, rare extremes.
+
+Look-alikes:
+A fixed scale (divide by 255) knows nothing of the data. Where both parts are alike, the statistics agree and nothing changes: a note.
+
+Fix:
+Fit on the training rows, then transform both parts with that.
+
+Before:
+    scaler = StandardScaler().fit(table)
+After:
+    scaler = StandardScaler().fit(table[:cut])
+
+Experiment:
+Refit the scaler on the training rows: the validation error becomes honest, usually larger.
+
+Source:
+Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, 7.10.2 (the wrong way to do cross-validation). Limits: rule of thumb.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traindx.core.findings import Evidence, Finding, Level
+from traindx.core.observed import Site
+from traindx.core.observed.fed import Fed, Part, ScalerFitted
+from traindx.core.text import Text, number
+from traindx.signals.feeding import Feed, Feeding, sites
+
+ZH = """归一化统计量是在训练集和验证集上一起算的
+
+是什么：
+均值和标准差（或最小值、最大值）取自全部样本，没有先划分。只属于验证集的信息由此影响了训练的输入。
+
+为什么不报错：
+每个数组都有限，尺度也正常；用全部样本缩放之后，看上去反而更居中。
+
+你会看到：
+验证误差比将来新数据上的误差更小。两部分差别越大越明显：会漂移的序列、另一个采集点、少见的极值。
+
+容易混淆的情况：
+固定的尺度（除以 255）不包含数据的信息。两部分很像时，统计量一致，改了也没有变化：只给提示。
+
+怎么改：
+只在训练样本上拟合，再用它变换两部分。
+
+对照实验：
+改为在训练样本上拟合 scaler：验证误差会变得诚实，通常更大。
+
+来源：
+Hastie、Tibshirani、Friedman，The Elements of Statistical Learning，7.10.2。阈值为经验值。
+"""
+LEVEL = "error"
+STEP = 1
+EXPLAINS = ("data/normalised-differently", "curve/*")
+EXPERIMENT = "refit-on-train"
+
+SHIFT = 0.2  # of a standard deviation: below, the two ways of scaling hardly differ
+
+CAUSE = Text("{what} was computed on {rows} rows, training and validation together; seen from it, the training part has mean {mean} "
+             "and standard deviation {std} in its most shifted column.",
+             "{what} 是在 {rows} 行上算的，训练集和验证集都在里面；用它来看，训练部分偏得最多的一列均值是 {mean}，标准差是 {std}。")
+BY_HAND = Text("The normalisation", "归一化统计量")
+FIX = Text("Compute the statistics on the training rows only, then apply them to both parts.", "只在训练样本上计算统计量，再用到两部分上。")
+ROWS = Text("rows that the statistics were computed on", "计算统计量所用的行数")
+TRAIN_ROWS = Text("{rows} training rows", "训练部分的 {rows} 行")
+TRAIN = Text("training part, most shifted column: mean, standard deviation", "训练部分偏得最多的一列：均值、标准差")
+STANDARD = Text("0 and 1 on the training part", "训练部分应是 0 和 1")
+UNSEEN = Text("the statistics of both parts together are exactly 0 and 1, those of the training part are not; the line that computed them was not seen",
+              "两部分合在一起正好是 0 和 1，训练部分却不是；没有看到是哪一行计算的")
+
+
+@dataclass(frozen=True)
+class _Shift:
+    """How the training part looks in units of the whole."""
+
+    mean: float
+    std: float
+    rows: int
+
+    @property
+    def matters(self) -> bool:
+        return abs(self.mean) > max(SHIFT, 5 / math.sqrt(self.rows)) or not 0.8 < self.std < 1.25
+
+
+def check(feeding: Feeding, scalers: list[ScalerFitted] | None) -> Iterator[Finding]:
+    for feed in feeding:
+        held_out = [group for group in feed.evaluations if group.trained < 0.5 * group.distinct and group.distinct >= 10]
+        found = _by_scaler(feed, held_out, scalers or []) or _by_statistics(feed, held_out, scalers or [])
+        if found is not None:
+            yield found
+            return
+
+
+def _by_scaler(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted]) -> Finding | None:
+    """A scaler fitted on as many rows as the tables hold together that it transforms afterwards, one of them the training part."""
+    for fit in scalers:
+        parts = [part for part in fit.parts if part.rows < fit.rows]
+        train = next((part for part in parts if _is_part(feed.train, part.rows)), None)
+        if train is None or len(parts) < 2 or sum(part.rows for part in parts) != fit.rows:
+            continue
+        shift = _shift(train, parts)
+        others = sites(*(part.site for part in parts), *(group.site for group in held_out), feed.train.site)
+        return _finding(Text(fit.class_name, fit.class_name), fit.rows, train.rows, shift, fit.site, others, Text("", ""))
+    return None
+
+
+def _is_part(train: Fed, rows: int) -> bool:
+    """Windows over a table are somewhat fewer than its rows."""
+    return 0.8 * rows <= train.distinct <= 1.02 * rows or train.dataset_size == rows
+
+
+def _shift(train: Part, parts: list[Part]) -> _Shift:
+    total = sum(part.rows for part in parts)
+    worst = _Shift(0.0, 1.0, total)
+    for column in range(len(train.mean)):
+        mean = sum(part.rows * part.mean[column] for part in parts) / total
+        square = sum(part.rows * (part.std[column] ** 2 + part.mean[column] ** 2) for part in parts) / total
+        spread = math.sqrt(max(square - mean ** 2, 0.0))
+        if spread > 1e-9:
+            worst = _worse(worst, _Shift((train.mean[column] - mean) / spread, train.std[column] / spread, total))
+    return worst
+
+
+def _worse(a: _Shift, b: _Shift) -> _Shift:
+    return max(a, b, key=lambda shift: abs(shift.mean) + abs(math.log(max(shift.std, 1e-3))))
+
+
+def _by_statistics(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted]) -> Finding | None:
+    """Both parts together have mean 0 and standard deviation 1 in every column, the training part has not."""
+    for groups in [[group] for group in held_out] + ([held_out] if len(held_out) > 1 else []):
+        shift = _union(feed, groups)
+        if shift is not None and shift.matters:
+            fit = next((fit for fit in scalers if fit.rows >= 0.98 * shift.rows), None)
+            others = sites(feed.train.loader_site, feed.train.site, *(group.site for group in groups))
+            because = UNSEEN if fit is None else Text("", "")
+            what = Text(fit.class_name, fit.class_name) if fit else BY_HAND
+            where = fit.site if fit else others[0] if others else None
+            return _finding(what, shift.rows, feed.train.distinct, shift, where, others, because)
+    return None
+
+
+def _union(feed: Feed, groups: list[Fed]) -> _Shift | None:
+    tables = [feed.train.columns, *(group.columns for group in groups)]
+    if feed.coverage < 0.98 or any(t is None or t.rows < 20 or len(t.mean) != len(tables[0].mean) for t in tables):  # type: ignore[union-attr]
+        return None
+    parts = [Part(t.rows, t.mean, t.std, None) for t in tables if t is not None]
+    total = sum(part.rows for part in parts)
+    usable = [j for j in range(len(parts[0].mean)) if max(part.std[j] for part in parts) > 1e-6]
+    if total - parts[0].rows < 0.05 * total or not usable:
+        return None
+    off = worst = 0.0
+    for column in usable:
+        mean = sum(part.rows * part.mean[column] for part in parts) / total
+        spread = math.sqrt(max(sum(part.rows * (part.std[column] ** 2 + part.mean[column] ** 2) for part in parts) / total - mean ** 2, 0))
+        off = max(off, abs(mean), abs(spread - 1))
+        worst = max(worst, abs(parts[0].mean[column]), abs(parts[0].std[column] - 1))
+    return _shift(parts[0], parts) if off < 0.04 and worst > 5 * off else None
+
+
+def _finding(what: Text, rows: int, train_rows: int, shift: _Shift, where: Site | None, others: tuple[Site, ...], because: Text) -> Finding:
+    level: Level = "error" if shift.matters else "note"
+    seen = f"{number(shift.mean)}, {number(shift.std)}"
+    return Finding(
+        cause=CAUSE.fill(what=what, rows=rows, mean=number(shift.mean), std=number(shift.std)), fix=FIX, where=where,
+        also=tuple(site for site in others if site != where), level=level, confidence="likely" if because.en else "certain", because=because,
+        evidence=(Evidence(ROWS, rows, TRAIN_ROWS.fill(rows=train_rows)), Evidence(TRAIN, seen, STANDARD)))
