@@ -99,6 +99,14 @@ class Trace:
         return 0
 
 
+def passed_through(trace: Trace, operand: Input) -> Op:
+    """The op behind scaling, averaging and reshaping; where there is none, the operand's own maker."""
+    op = trace.ops[operand.op]
+    while op.name in SCALES | PASSES and len(op.inputs) == 1 and (maker := trace.maker(op.inputs[0])) is not None:
+        op = maker
+    return op
+
+
 def scale_of(op: Op) -> float:
     """-1 or +1: the sign that an op with one tensor operand gives it."""
     if op.name in ("neg", "neg_", "negative") or op.name in ("rsub", "__rsub__"):
