@@ -79,6 +79,12 @@ class Loaders(Probe):
         if seen.iterations == 0:
             self.session.emit(self._seen[id])
 
+    def iteration(self, loader: Any) -> tuple[int, int]:
+        """``(id, how often it was iterated)``: tells one pass over a loader from the next."""
+        id = self.session.ids.of(loader)
+        seen = self._seen.get(id)
+        return id, seen.iterations if seen is not None else 0
+
     def _describe(self, loader: Any, id: int, site: Site | None) -> LoaderMade:
         sampler = getattr(loader, "sampler", None)
         shuffle = True if isinstance(sampler, RandomSampler) else False if isinstance(sampler, SequentialSampler) else None

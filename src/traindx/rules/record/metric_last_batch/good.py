@@ -1,0 +1,25 @@
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(400, 8)
+y = (x[:, 0] * x[:, 1] > 0).long()
+train_loader = DataLoader(TensorDataset(x[:256], y[:256]), batch_size=32, shuffle=True)
+valid_loader = DataLoader(TensorDataset(x[256:], y[256:]), batch_size=32)
+model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+criterion = nn.CrossEntropyLoss()
+for epoch in range(6):
+    model.train()
+    for xb, yb in train_loader:
+        loss = criterion(model(xb), yb)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    total = 0.0
+    with torch.no_grad():
+        for xb, yb in valid_loader:
+            total += criterion(model(xb), yb).item() * len(xb)
+    print(f"epoch {epoch}: validation loss {total / 144:.4f}")
