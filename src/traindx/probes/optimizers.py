@@ -253,7 +253,8 @@ class Optimizers(Probe):
             value = number(value) if isinstance(value, torch.Tensor) else float(value)
             fed = (*fed, value) if value is not None else fed
         made = self._schedulers[id] = replace(made, calls=made.calls + 1, call_site=site, fed=fed)
-        self.session.event("scheduler", site, id)
+        told = bool(args or kwargs) and not isinstance(scheduler, schedulers.ReduceLROnPlateau)
+        self.session.event("scheduler", site, id, "epoch" if told else "")
         if made.calls <= 3 or made.fed != () or self.session.detailed:
             self.session.emit(made)
 

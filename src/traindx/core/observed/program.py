@@ -76,6 +76,7 @@ class Event:
 
     ``what``: forward, loss, backward, zero_grad, clip, step, scheduler, unscale, scaler-step, scaler-update, train, eval, load.
     ``who`` is the id of the optimizer, model or scheduler concerned; ``count`` folds repeats that follow each other.
+    ``detail`` of a scheduler is "epoch" where it was told the epoch.
     """
 
     what: str
