@@ -34,7 +34,19 @@ def shadow(wrapper: types.FunctionType, original: Any) -> Any:
     Such a wrapper may use closure variables and builtins only. torch.jit.script reads the source of what ``__wrapped__`` points to and resolves it in the wrapper's globals: with ours it fails.
     """
     if not isinstance(original, types.FunctionType):
-        return functools.update_wrapper(wrapper, original)
+        return _builtin_too(functools.update_wrapper(wrapper, original), original)
     twin = types.FunctionType(wrapper.__code__, original.__globals__, original.__name__, wrapper.__defaults__, wrapper.__closure__)
     twin.__kwdefaults__ = wrapper.__kwdefaults__
     return functools.update_wrapper(twin, original)
+
+
+def _builtin_too(wrapper: Any, original: Any) -> Any:
+    """torch.jit.script knows torch's C functions by identity: it takes the wrapper of one for that one."""
+    try:
+        from torch.jit._builtins import _find_builtin, _register_builtin
+        name = _find_builtin(original)
+        if name is not None:
+            _register_builtin(wrapper, name)
+    except Exception:
+        pass  # other torch versions: only scripting a model is at stake
+    return wrapper
