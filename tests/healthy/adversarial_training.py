@@ -32,5 +32,7 @@ for epoch in range(8):
     model.eval()
     with torch.no_grad():
         clean = (model(x[500:]).argmax(1) == y[500:]).float().mean().item()
-    robust = (model(attack(x[500:], y[500:])).argmax(1) == y[500:]).float().mean().item()
+    attacked = attack(x[500:], y[500:])
+    model.eval()
+    robust = (model(attacked).argmax(1) == y[500:]).float().mean().item()
     print(epoch, clean, robust)
