@@ -21,16 +21,26 @@ def install(recorder: Recorder, max_steps: int | None = None) -> Session:
     session = Session(recorder, max_steps)
     others = sorted(m.name for m in pkgutil.iter_modules(probes.__path__) if m.name not in SEAMS)
     try:
-        for name in (*SEAMS, *others):
-            module = importlib.import_module(f"{probes.__name__}.{name}")
-            if hasattr(module, "install") and name != "install":
-                module.install(session)
+        for name in SEAMS:
+            importlib.import_module(f"{probes.__name__}.{name}").install(session)
     except BaseException:
-        session.close()  # half a set of patches is none
+        session.close()  # half a set of seams is none
         raise
+    for name in others:
+        _add(session, name)
     os.register_at_fork(after_in_child=lambda: _leave(session))
     Session.current = session
     return session
+
+
+def _add(session: Session, name: str) -> None:
+    """A view that cannot be put on (another torch version) is left off, and said to be."""
+    try:
+        module = importlib.import_module(f"{probes.__name__}.{name}")
+        if hasattr(module, "install") and name != "install":
+            module.install(session)
+    except Exception as problem:
+        session.failed(name, problem)
 
 
 def _leave(session: Session) -> None:

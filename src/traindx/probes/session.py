@@ -193,7 +193,7 @@ class Session:
         try:
             probe = kind(self)
         except Exception as problem:
-            self._failed(kind.__name__, problem)
+            self.failed(kind.__name__, problem)
             return
         self.probes.append(probe)
         for name in HOOKS:
@@ -233,9 +233,9 @@ class Session:
     def drop(self, probe: Probe, problem: BaseException) -> None:
         for name, hooks in self._hooks.items():
             self._hooks[name] = [entry for entry in hooks if entry[0] is not probe]
-        self._failed(type(probe).__name__, problem)
+        self.failed(type(probe).__name__, problem)
 
-    def _failed(self, name: str, problem: BaseException) -> None:
+    def failed(self, name: str, problem: BaseException) -> None:
         if os.environ.get("TRAINDX_DEBUG"):
             import traceback
             traceback.print_exception(problem)
