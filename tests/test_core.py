@@ -108,7 +108,7 @@ def test_an_absent_need_is_not_checked():
         yield finding()
     check.__annotations__ = {"calls": list[LossCall]}
     _, verdict = ask(rule_of(check), Recording())
-    assert verdict.verdict == "not-checked" and "LossCall" in verdict.why.en
+    assert verdict.verdict == "not-checked" and "torch loss function" in verdict.why.en
     _, verdict = ask(rule_of(check), Recording([loss_call()]))
     assert verdict.verdict == "found"
 

@@ -7,15 +7,13 @@ from collections.abc import Collection, Sequence
 from traindx import messages
 from traindx.core.findings import Report, Verdict
 from traindx.core.judge import judge
-from traindx.core.observed import Ended
+from traindx.core.observed import MAX_STEPS, Ended
 from traindx.core.observed.program import BackwardCall, Window
 from traindx.core.recording import Recording
 from traindx.core.rules import UnknownRule, all_rules, matching
 from traindx.core.text import EMPTY, Text
 from traindx.errors import UsageError
 from traindx.launch import Outcome
-
-MAX_STEPS = "max-steps"
 
 
 def chosen(select: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:

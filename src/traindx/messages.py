@@ -63,8 +63,6 @@ OTHER_REASONS = Text("{count} for other reasons", "其他原因 {count} 条")
 REASON_COUNT = Text("{count} x {why}", "{count} 条：{why}")
 MORE = Text("More: {commands}", "想看更多：{commands}")
 RUN_FOLDER = Text("Record: {folder}", "运行记录：{folder}")
-PROOF = {"proved": Text("proved by experiment", "已由对照实验证实"), "refuted": Text("refuted", "已排除"),
-         "undecided": Text("undecided", "无法判定")}
 
 MONITORS = Text("Monitors", "监控量")
 MONITOR_LAST = Text("last", "最后")
@@ -94,7 +92,6 @@ HTML_VERDICTS = Text("Every rule", "每条规则")
 HTML_RULE = Text("Rule", "规则")
 HTML_VERDICT = Text("Verdict", "结论")
 HTML_WHY = Text("Why", "原因")
-HTML_WHAT = Text("What", "看的是什么")
 HTML_VALUE = Text("Value", "数值")
 HTML_EXPECTED = Text("Sound runs show", "正常应为")
 HTML_ORIGIN = Text("Origin", "来源")

@@ -4,50 +4,36 @@ The same probes, rules and report as ``traindx run``.
 """
 from __future__ import annotations
 
-import gc
-import sys
 import time
-from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
-from types import FunctionType, ModuleType, TracebackType
+from types import TracebackType
 from typing import Any
-
-import torch
-from torch import nn
-from torch.optim import Optimizer
 
 from traindx.core.findings import Judged, Report
 from traindx.core.recording import Recording
 from traindx.core.text import Language, language_from
 from traindx.diagnosis import diagnose
-from traindx.probes import sites
-from traindx.probes.install import install
-from traindx.probes.optimizers import announce
-from traindx.probes.recorder import Recorder
+from traindx.probes.attach import attach
 from traindx.probes.session import Session
 from traindx.reporters import html, json, terminal
 
-_PATCHED = (torch, torch.nn.functional, torch.nn.utils)  # whose functions people import by name
 
-
-def watch(model: nn.Module | None = None, optimizer: Optimizer | Iterable[Optimizer] | None = None, *,
-          lang: str | None = None) -> Watch:
+def watch(model: Any = None, optimizer: Any = None, *, lang: str | None = None) -> Watch:
     """Watches what happens inside the ``with`` block.
 
     Neither argument is needed: models and optimizers are found when they are used, also those made before the block.
-    ``model`` names the report; an ``optimizer`` is known from the start of the block instead of from its first step.
-    ``lang`` is "en" or "zh", by default the locale's. Leaving the block takes everything off torch again; an exception
-    passes through.
+    ``model`` names the report; an ``optimizer``, or several, is known from the start of the block instead of from its
+    first step. ``lang`` is "en" or "zh", by default the locale's. Leaving the block takes everything off torch again;
+    an exception passes through.
     """
-    optimizers = (optimizer,) if isinstance(optimizer, Optimizer) else tuple(optimizer or ())
-    return Watch(type(model).__name__ if model is not None else "", optimizers, language_from(lang))
+    return Watch(type(model).__name__ if model is not None else "", optimizer, language_from(lang))
 
 
 class Watch:
     """One watched block. Inside another one, or under ``traindx run``, it reports on what the outer one sees."""
 
-    def __init__(self, name: str, optimizers: tuple[Optimizer, ...], language: Language) -> None:
+    def __init__(self, name: str, optimizers: Any, language: Language) -> None:
         self._name = name
         self._optimizers = optimizers
         self._language = language
@@ -58,15 +44,9 @@ class Watch:
     def __enter__(self) -> Watch:
         self._began = time.perf_counter()
         outer = Session.current
-        if outer is not None and outer.active:
-            self._session = outer
-            return self
-        self._session = self._own = session = install(Recorder(None))
-        _replace_imported_names(session)
-        for optimizer in self._optimizers:
-            announce(optimizer, session, None)
-        # a loop that already has an optimizer must not take each backward for a step
-        session.optimizers += sum(1 for _ in _optimizers_alive())
+        if outer is None or not outer.active:
+            self._own = attach(self._optimizers)
+        self._session = self._own or outer
         return self
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None,
@@ -118,35 +98,3 @@ class Shown:
     def to_json(self) -> str:
         """As ``traindx run --json`` writes it."""
         return json.render(self.report, self.language)
-
-
-def _optimizers_alive() -> Iterator[Optimizer]:
-    for thing in gc.get_objects():
-        if issubclass(type(thing), Optimizer):  # its type alone: asking the object could run the user's code
-            yield thing
-
-
-def _replace_imported_names(session: Session) -> None:
-    """``from torch.nn.functional import cross_entropy`` before the block kept the original: it is swapped meanwhile."""
-    functions = [function for owner in _PATCHED for function in vars(owner).values() if _is_ours(function)]
-    ours = {id(function.__wrapped__): function for function in functions}
-    for module in list(sys.modules.values()):
-        if not _is_users(module):
-            continue
-        for name, value in list(vars(module).items()):
-            replacement = ours.get(id(value))
-            if replacement is not None:
-                setattr(module, name, replacement)
-                session.stack.callback(setattr, module, name, value)
-
-
-def _is_ours(function: Any) -> bool:
-    return (isinstance(function, FunctionType) and hasattr(function, "__wrapped__")
-            and function.__code__.co_filename.startswith(str(Path(sites.__file__).parent)))
-
-
-def _is_users(module: ModuleType) -> bool:
-    if getattr(module, "__name__", "") == "__main__":
-        return True
-    file = getattr(module, "__file__", None)
-    return isinstance(file, str) and sites.is_user(file)

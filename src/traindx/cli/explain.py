@@ -12,7 +12,7 @@ from traindx.errors import UsageError
 
 if TYPE_CHECKING:
     from traindx.core.rules import Rule
-    from traindx.reporters.terminal import Style
+    from traindx.reporters.style import Style
 
 ABOUT = messages.EXPLAIN_ABOUT
 MARK = "# expect:"
@@ -26,7 +26,7 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from traindx.reporters.terminal import columns_of, style_for
+    from traindx.reporters.style import columns_of, style_for
     language = language_from(options.lang)
     rule = rule_named(options.rule)
     print("\n".join(page(rule, language, style_for(sys.stdout), columns_of(sys.stdout))))

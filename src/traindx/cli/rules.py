@@ -36,7 +36,7 @@ def rows(language: Language) -> list[dict[str, Any]]:
 def listing(language: Language) -> list[str]:
     from traindx.core.rules import all_rules
     from traindx.reporters.layout import pad, width, wrap
-    from traindx.reporters.terminal import columns_of, style_for
+    from traindx.reporters.style import columns_of, style_for
     style, columns = style_for(sys.stdout), columns_of(sys.stdout)
     rules = list(all_rules().values())
     names = max(width(rule.name) for rule in rules) + 4

@@ -192,9 +192,9 @@ def _folder(target: Target, settings: Settings, language: Language) -> Iterator[
 
 def _write_reports(report: Report, outcome: Outcome, record: RunFolder | None, settings: Settings,
                    language: Language) -> None:
-    from traindx.reporters import html, json, sarif, terminal
+    from traindx.reporters import html, json, sarif, style, terminal
     sys.stdout.flush()
-    sys.stderr.write(terminal.render(report, language, terminal.style_for(sys.stderr), terminal.columns_of(sys.stderr)))
+    sys.stderr.write(terminal.render(report, language, style.style_for(sys.stderr), style.columns_of(sys.stderr)))
     sys.stderr.flush()
     if settings.json == "-":
         sys.stdout.write(json.render(report, language, indent=None))

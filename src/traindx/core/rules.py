@@ -7,6 +7,7 @@ needs: ``list[SomeObservation]`` or a signal; a need that is absent makes the ve
 """
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -24,6 +25,7 @@ from traindx.core.text import Language, Text
 
 FAMILIES = ("shape", "loss", "optim", "mode", "data", "init", "numeric", "curve", "memory", "record", "repro", "speed", "rank")
 SECTIONS = ("What it is", "Why it is silent", "What you see", "Look-alikes", "Fix", "Experiment", "Source")
+CONSTANTS = ("ZH", "LEVEL", "STEP", "EXPLAINS", "EXPERIMENT")
 SECTIONS_ZH = ("是什么", "为什么不报错", "你会看到", "容易混淆的情况", "怎么改", "对照实验", "来源")
 
 
@@ -39,10 +41,46 @@ class Page:
     sections: dict[str, str]
 
 
+class RuleFile:
+    # A rule.py seen from outside: its docstring and constants are read from the text, and the code is executed only when
+    # ``check`` is asked for. Executing all rules would take longer than `traindx explain` may.
+
+    def __init__(self, path: Path, module: str) -> None:
+        self.__file__ = str(path)
+        self._module = module
+
+    @cached_property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return ast.get_docstring(self._head, clean=False) or ""
+
+    @cached_property
+    def _head(self) -> ast.Module:
+        text = Path(self.__file__).read_text(encoding="utf-8")
+        try:
+            return ast.parse(text.partition("\ndef ")[0])
+        except SyntaxError:  # cut in the middle of something
+            return ast.parse(text)
+
+    @cached_property
+    def _constants(self) -> dict[str, ast.expr]:
+        return {target.id: node.value for node in self._head.body if isinstance(node, ast.Assign)
+                for target in node.targets if isinstance(target, ast.Name)}
+
+    def __getattr__(self, name: str) -> Any:
+        if name in CONSTANTS:
+            try:
+                return ast.literal_eval(self._constants[name])
+            except KeyError:
+                raise AttributeError(name) from None
+            except ValueError:  # computed
+                pass
+        return getattr(importlib.import_module(self._module), name)
+
+
 @dataclass(frozen=True)
 class Rule:
     name: str
-    module: ModuleType
+    module: ModuleType | RuleFile
 
     @property
     def family(self) -> str:
@@ -50,11 +88,13 @@ class Rule:
 
     @property
     def level(self) -> Level:
-        return self.module.LEVEL
+        level: Level = self.module.LEVEL
+        return level
 
     @property
     def step(self) -> int:
-        return self.module.STEP
+        step: int = self.module.STEP
+        return step
 
     @property
     def explains(self) -> tuple[str, ...]:
@@ -75,7 +115,8 @@ class Rule:
 
     @property
     def check(self) -> Callable[..., Iterator[Finding]]:
-        return self.module.check
+        check: Callable[..., Iterator[Finding]] = self.module.check
+        return check
 
     @property
     def title(self) -> Text:
@@ -111,7 +152,8 @@ def discover(paths: Iterable[str], package: str) -> dict[str, Rule]:
         inner = importlib.import_module(f"{package}.{family.name}")
         for slug in pkgutil.iter_modules(inner.__path__):
             if slug.ispkg:
-                module = importlib.import_module(f"{package}.{family.name}.{slug.name}.rule")
+                folder = Path(str(slug.module_finder.path), slug.name)  # type: ignore[union-attr]
+                module = RuleFile(folder / "rule.py", f"{package}.{family.name}.{slug.name}.rule")
                 name = f"{family.name}/{slug.name.replace('_', '-')}"
                 found[name] = Rule(name, module)
     return dict(sorted(found.items(), key=lambda item: (_family_order(item[0]), item[0])))

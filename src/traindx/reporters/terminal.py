@@ -1,11 +1,8 @@
 """The report on a terminal: causes first, each with place, evidence and fix; then the rest in few lines."""
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from traindx import messages
 from traindx.core.findings import Judged, Report
@@ -13,9 +10,10 @@ from traindx.core.observed import Site
 from traindx.core.text import EMPTY, Language, Text, number, same
 from traindx.reporters import words
 from traindx.reporters.layout import cut, pad, printable, width, wrap
+from traindx.reporters.style import COLUMNS, PLAIN, Style
 from traindx.signals.monitors import Monitor, Monitors
 
-COLUMNS = 80
+LEAD = f"── {messages.NAME} ── "
 LABELS = (messages.CAUSE, messages.EVIDENCE, messages.FIX, messages.ALSO, messages.EXPLAINS, messages.CONFIDENCE_IS)
 PLACES = 3  # that a finding shows beside its first
 REASONS = 3
@@ -23,39 +21,7 @@ FLAT = 0.05  # relative change under which a curve is called flat
 OUTSIDE = 0.05  # share of steps outside the band that is not worth saying
 
 
-@dataclass(frozen=True)
-class Style:
-    """Colours, or none."""
-
-    on: bool = False
-
-    def paint(self, text: str, *codes: int) -> str:
-        return f"\x1b[{';'.join(map(str, codes))}m{text}\x1b[0m" if self.on and text else text
-
-    def level(self, text: str, level: str) -> str:
-        return self.paint(text, 1, {"error": 31, "warning": 33, "note": 36}[level])
-
-    def strong(self, text: str) -> str:
-        return self.paint(text, 1)
-
-    def faint(self, text: str) -> str:
-        return self.paint(text, 2)
-
-
-def style_for(stream: Any) -> Style:
-    """Colour on a terminal only; NO_COLOR (https://no-color.org) and TERM=dumb turn it off."""
-    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-    return Style(not plain and bool(getattr(stream, "isatty", lambda: False)()))
-
-
-def columns_of(stream: Any) -> int:
-    """80, or less on a narrower terminal."""
-    if not getattr(stream, "isatty", lambda: False)():
-        return COLUMNS
-    return max(40, min(COLUMNS, shutil.get_terminal_size((COLUMNS, 24)).columns))
-
-
-def render(report: Report, language: Language, style: Style = Style(), columns: int = COLUMNS) -> str:
+def render(report: Report, language: Language, style: Style = PLAIN, columns: int = COLUMNS) -> str:
     return "\n".join(_Page(report, language, style, columns).lines()) + "\n"
 
 
@@ -70,7 +36,7 @@ class _Page:
         return printable(text.say(self.language))
 
     def lines(self) -> Iterator[str]:
-        yield self._header()
+        yield from self._header()
         for number_, judged in enumerate(words.causes(self.report), 1):
             yield ""
             yield from self._cause(judged, number_)
@@ -79,11 +45,16 @@ class _Page:
         yield ""
         yield from self._last_words()
 
-    def _header(self) -> str:
-        parts = [printable(self.report.script), *(self.say(part) for part in words.how_it_ended(self.report))]
-        comma = messages.LIST_COMMA.say(self.language)
-        line = cut(f"── {messages.NAME} ── {comma.join(part for part in parts if part)} ", self.columns)
-        return self.style.strong(line + "─" * (self.columns - width(line)))
+    def _header(self) -> Iterator[str]:
+        """Name and end of the run on one ruled line, or the end below it where both are too long for one."""
+        name = printable(self.report.script)
+        ended = self.say(words.joined(words.how_it_ended(self.report)))
+        both = messages.LIST_COMMA.say(self.language).join(filter(None, (name, ended)))
+        fits = width(both) <= self.columns - width(LEAD) - 2
+        line = cut(LEAD + (both if fits else name), self.columns - 1) + " "
+        yield self.style.strong(line + "─" * (self.columns - width(line)))
+        if not fits:
+            yield from wrap(ended, self.columns, "   ")
 
     # -- one finding ------------------------------------------------------------------------------------------------
 
@@ -167,11 +138,13 @@ class _Page:
 
     def _last_words(self) -> Iterator[str]:
         report = self.report
-        trained = report.steps or report.findings or report.signals
+        trained = bool(report.steps or report.findings or report.signals)
         if trained and not words.causes(report):
             yield self.style.paint(self.say(messages.NOTHING_FOUND), 1, 32)
         for remark in report.remarks:
             yield from wrap(self.say(remark), self.columns)
+        if not trained:
+            return
         if report.suppressed:
             rules = ", ".join(sorted({judged.rule for judged in report.suppressed}))
             yield from wrap(self.say(messages.SUPPRESSED.fill(count=len(report.suppressed), rules=rules)), self.columns)

@@ -6,8 +6,8 @@ from typing import Any
 
 from traindx import messages
 from traindx.core.findings import Evidence, Judged, Report, Verdict
+from traindx.core.observed import MAX_STEPS
 from traindx.core.text import Text, number, same
-from traindx.diagnosis import MAX_STEPS
 
 
 def value_of(value: Any, unit: str | None = None) -> Text:

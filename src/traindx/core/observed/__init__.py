@@ -45,6 +45,9 @@ class ProbeFailed(Observation):
     error: str
 
 
+MAX_STEPS = "max-steps"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ended(Observation):
     """The program is over. ``how`` is ``finished``, ``raised``, ``exit`` or ``max-steps``."""
