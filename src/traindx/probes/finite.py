@@ -162,11 +162,14 @@ class Finite(Probe):
         if not gradients:
             return False
         if not math.isfinite(float(sample(gradients[0], 256).sum())):
-            return bool(_bad(gradients))
+            return _bad(gradients)
         if not self.session.detailed and not self.budget.allows():
             return False
         with self.budget.paying():
-            return bool(_bad(gradients))
+            norm = _norm(gradients)
+            if not self._scaled and math.isfinite(norm):
+                self.session.metric("raw_grad_norm", norm)  # before any clipping
+            return not math.isfinite(norm) and any(not _finite(g) for g in gradients)
 
     # -- naming ---------------------------------------------------------------------------------------------------------
 
@@ -278,10 +281,13 @@ class Finite(Probe):
 def _bad(gradients: list[Tensor]) -> bool:
     if not gradients:
         return False
+    # the norm of large finite numbers overflows, too
+    return not math.isfinite(_norm(gradients)) and any(not _finite(g) for g in gradients)
+
+
+def _norm(gradients: list[Tensor]) -> float:
     norms = torch._foreach_norm([g.detach() for g in gradients])
-    if math.isfinite(sum(float(n) for n in norms)):
-        return False
-    return any(not _finite(g) for g in gradients)  # the norm of large finite numbers overflows, too
+    return math.sqrt(sum(float(n) ** 2 for n in norms if float(n) < 1e150)) if all(math.isfinite(float(n)) for n in norms) else math.nan
 
 
 def _finite(tensor: Tensor) -> bool:

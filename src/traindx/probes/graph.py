@@ -99,6 +99,28 @@ RISKS: dict[str, tuple[Risk, ...]] = {
 CARRIERS = frozenset(("factor",))
 
 
+HALF_LIMIT = 65504.0
+# operands of a product whose terms can be summed again in fp32
+_PRODUCTS = {"MmBackward0": ("self", "mat2"), "AddmmBackward0": ("mat1", "mat2"), "BmmBackward0": ("self", "mat2")}
+
+
+def _half_overflow(node: Any) -> Iterator[Suspect]:
+    """A product in fp16 whose true value is beyond 65504: found by doing it again in fp32."""
+    name = type(node).__name__
+    left, right = (saved(node, operand) for operand in _PRODUCTS.get(name, ("self", "other")))
+    if left is None or right is None or left.dtype is not torch.float16 or right.dtype is not torch.float16:
+        return
+    if name not in _PRODUCTS and name != "MulBackward0":
+        return
+    with torch.no_grad():
+        product = left.float() @ right.float() if name in _PRODUCTS else left.float() * right.float()
+        bad = int((product.abs() > HALF_LIMIT).sum())
+        if bad and bool(torch.isfinite(left).all()) and bool(torch.isfinite(right).all()):
+            low, high = _range(product)
+            word = "product" if name == "MulBackward0" else "matmul"
+            yield Suspect(node._sequence_nr(), name, word, "half", low, high, bad, product.numel(), shape_of(product), "float16")
+
+
 def _power_risks(node: Any) -> tuple[Risk, ...]:
     """``x ** p`` with a number p: its slope at 0 is infinite for p < 1."""
     exponent = node._saved_exponent
@@ -108,6 +130,8 @@ def _power_risks(node: Any) -> tuple[Risk, ...]:
     forward: tuple[tuple[str, Test], ...] = () if whole else (("negative", _negative),)
     if exponent < 0:
         forward = (("zero", _zero), *forward)
+    if exponent > 1:
+        forward = (*forward, ("half", lambda t: (t.float().abs() ** exponent > HALF_LIMIT) & (t.dtype is torch.float16)))
     steep = exponent < 1 and exponent != 0
     return (Risk("pow", "self", forward, (("zero", _zero),) if steep else ()),) if forward or steep else ()
 
@@ -225,6 +249,7 @@ def maker(root: Any) -> Suspect | None:
 
 
 def _wrong(node: Any) -> Iterator[Suspect]:
+    yield from _half_overflow(node)
     held = [Held(node._sequence_nr(), type(node).__name__, risk, tensor)
             for risk in risks_of(node) if (tensor := saved(node, risk.saved)) is not None]
     yield from suspects(held, backward=False)

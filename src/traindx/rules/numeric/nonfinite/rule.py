@@ -34,10 +34,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
-from traindx.core.observed import Site
-from traindx.core.observed.finite import FiniteSummary, Nonfinite
+from traindx.core.observed.finite import Nonfinite
 from traindx.core.recording import Recording
 from traindx.core.text import Text, number, same
+from traindx.signals.finite import FiniteChecks
 from traindx.signals.loss_curve import blew_up_before
 
 ZH = """训练里出现了 NaN 或无穷大
@@ -74,7 +74,7 @@ IEEE 754；PyTorch issue 10729（where 与 NaN 梯度）；PyTorch 异常检测 
 LEVEL = "error"
 STEP = 2
 EXPLAINS = ("curve/*", "init/dead-units", "init/saturated", "init/gradient-vanishing", "init/activation-collapse", "data/constant-input",
-            "optim/lr-*", "loss/constant", "loss/initial-loss-off", "numeric/gradient-explosion", "record/*", "mode/bn-stats-diverge")
+            "optim/lr-*", "loss/constant", "loss/initial-loss-off", "record/*", "mode/bn-stats-diverge")
 EXPERIMENT = "replay-finite"
 
 # reason -> (what went wrong, what to do)
@@ -89,6 +89,8 @@ REASONS: dict[str, tuple[Text, Text]] = {
     "overflow": (Text("beyond the largest number of its dtype", "的结果超出了该类型能表示的最大值"), Text(
         "Bound the operand of {op} (clamp it, subtract the row's maximum, or stay in log space with logsumexp).",
         "限制 {op} 的输入：先 clamp，或减去每行的最大值，或用 logsumexp 留在对数空间里计算。")),
+    "half": (Text("beyond 65504, the largest number of fp16", "的结果超过了 65504，也就是 fp16 的最大值"), Text(
+        "Do {op} in fp32 or bf16, or scale its operands down first.", "用 fp32 或 bf16 计算 {op}，或者先把输入缩小。")),
     "edge": (Text("at the edge of its domain", "的输入落在定义域的边缘"), Text(
         "Clamp the operand of {op} a little inside its domain, for example to [-1 + 1e-6, 1 - 1e-6].",
         "把 {op} 的输入 clamp 到定义域里面一点，例如 [-1 + 1e-6, 1 - 1e-6]。")),
@@ -130,27 +132,12 @@ BAD_STEPS = Text("steps with a non-finite loss or gradient", "损失或梯度不
 NONE = Text("none", "没有")
 
 
-def check(faults: list[Nonfinite] | None, summary: FiniteSummary, recording: Recording) -> Iterator[Finding]:
-    first = next(iter(faults or []), None)
-    if first is not None and _harms(first, summary):
-        yield _finding(_best(faults or []), summary, recording)
+def check(checks: FiniteChecks, recording: Recording) -> Iterator[Finding]:
+    if checks.harmful:
+        yield _finding(checks.fault, checks, recording)
 
 
-def _harms(first: Nonfinite, summary: FiniteSummary) -> bool:
-    """It reached the weights; or the run never got over it. Steps left out by a scaler or by the program harm nothing."""
-    bad = summary.bad_roots + summary.bad_gradients
-    if summary.taken or summary.weights_bad or first.phase == "step":
-        return True
-    ended_in_it = summary.last_bad >= summary.steps - 1
-    return ended_in_it and (not first.scaled or bad > 0.5 * summary.steps)
-
-
-def _best(faults: list[Nonfinite]) -> Nonfinite:
-    """The first; one whose operation is known where a scaler skipped the first."""
-    return next((fault for fault in faults if fault.op), faults[0]) if faults[0].scaled else faults[0]
-
-
-def _finding(fault: Nonfinite, summary: FiniteSummary, recording: Recording) -> Finding:
+def _finding(fault: Nonfinite, checks: FiniteChecks, recording: Recording) -> Finding:
     lines = (fault.site, *fault.candidates, fault.loss_site, fault.backward_site)
     if fault.phase == "step":
         lines = (fault.step_site, fault.loss_site)
@@ -160,8 +147,9 @@ def _finding(fault: Nonfinite, summary: FiniteSummary, recording: Recording) -> 
     because = (AFTER_GROWTH.fill(times=number(growth, 1)) if growth else same("") if fault.exact
                else NEAR if fault.site else NO_LINE)
     return Finding(
-        cause=cause, fix=fix, where=places[0] if places else None, also=places[1:], evidence=tuple(_evidence(fault, summary)),
-        first_step=fault.step, because=because, confidence="certain" if fault.exact and not growth else "likely")
+        cause=cause, fix=fix, where=places[0] if places else None, also=places[1:], evidence=tuple(_evidence(fault, checks)),
+        explains=() if growth else ("numeric/gradient-explosion",), first_step=fault.step, because=because,
+        confidence="certain" if fault.exact and not growth else "likely")
 
 
 def _words(fault: Nonfinite) -> tuple[Text, Text]:
@@ -175,14 +163,9 @@ def _words(fault: Nonfinite) -> tuple[Text, Text]:
     return text.fill(value=value, step=fault.step, op=fault.op, what=what, slope=SLOPE), fix.fill(op=fault.op)
 
 
-def _evidence(fault: Nonfinite, summary: FiniteSummary) -> Iterator[Evidence]:
+def _evidence(fault: Nonfinite, checks: FiniteChecks) -> Iterator[Evidence]:
     if fault.low is not None and fault.high is not None:
         yield Evidence(OPERAND.fill(op=fault.op), f"{number(fault.low)} .. {number(fault.high)}", step=fault.step)
     if fault.count:
         yield Evidence(BAD, f"{fault.bad} / {fault.count}", same("0"), step=fault.step)
-    yield Evidence(BAD_STEPS, summary.bad_roots + summary.bad_gradients, NONE)
-
-
-def site_of(fault: Nonfinite) -> Site | None:
-    """The best line known."""
-    return fault.site or fault.loss_site or fault.backward_site or fault.step_site
+    yield Evidence(BAD_STEPS, checks.bad_steps, NONE)
