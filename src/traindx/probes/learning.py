@@ -122,6 +122,7 @@ class Learning(Probe):
         self._first: dict[int, tuple[weakref.ref[Tensor], Tensor]] = {}
         self._first_step = 0
         self._come: Drift | None = None
+        self._input_size = 0.0
         self._roots: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._pretrained: set[int] = set()
         self._looked = False
@@ -136,6 +137,8 @@ class Learning(Probe):
         for tensor in tensors_in((run.args, run.kwargs), 8):
             if tensor.requires_grad and tensor.is_leaf and plain(tensor):
                 self._state(tensor).note(is_input=True)
+            if self.session.step <= 3 and readable(tensor) and tensor.is_floating_point() and tensor.numel():
+                self._input_size = max(self._input_size, float(sample(tensor).abs().max()))
 
     def after_forward(self, run: ForwardRun) -> None:
         if not self.session.detailed or run.failed:
@@ -314,7 +317,8 @@ class Learning(Probe):
             self.session.emit(self._come)
         leaves = (state.leaf for state in self._states.values())
         lasting = tuple(leaf for leaf in leaves if leaf.took_part + leaf.graded > 1 or leaf.ran + leaf.ran_without_grad > 0)
-        self.session.emit(Leaves(step=self.session.step, key="leaves", leaves=lasting, walks=self._walks))
+        self.session.emit(Leaves(step=self.session.step, key="leaves", leaves=lasting, walks=self._walks,
+                                 input_size=self._input_size))
         self._say_missed_flags()
 
     def _find_owners(self) -> None:

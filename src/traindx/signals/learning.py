@@ -29,6 +29,7 @@ class Learners:
     optimizers: list[OptimizerMade]
     rates: dict[int, RateSeen]
     walks: int
+    input_size: float
 
     @classmethod
     def of(cls, recording: Recording) -> Learners | Absent:
@@ -43,7 +44,7 @@ class Learners:
                     names[parameter.id] = (model, parameter)
         current = {parameter.id for model in latest.values() for parameter in model.parameters}
         return cls({leaf.id: leaf for leaf in seen.leaves}, names, current, recording.of(OptimizerMade),
-                   {rate.optimizer: rate for rate in recording.of(RateSeen)}, seen.walks)
+                   {rate.optimizer: rate for rate in recording.of(RateSeen)}, seen.walks, seen.input_size)
 
     @property
     def held(self) -> set[int]:
@@ -149,7 +150,14 @@ class Course:
         return cls(values, statistics.median(finite[:min(part, 8)]), statistics.median(finite[-part:]), min(smooth), max(finite), len(values))
 
 
-def supervised(losses: list[LossCall], rates: list[RateSeen]) -> bool:
-    """An ordinary supervised training: one optimizer at most, and torch losses that enter the root with a positive weight."""
-    weighed = [call for call in losses if call.grad and call.weight_in_root is not None]
-    return len(rates) <= 1 and bool(weighed) and all((call.weight_in_root or 0) > 0 for call in weighed)
+def ordinary(learners: Learners, losses: list[LossCall], start: float) -> bool:
+    """An ordinary training, whose loss is meant to fall: one optimizer, losses that enter the root with a plus, nothing pretrained."""
+    weights = [call.weight_in_root for call in losses if call.grad and call.weight_in_root is not None]
+    learning = learners.learning()
+    return (len(learners.stepped()) <= 1 and start > 0 and bool(learning) and all(weight > 0 for weight in weights)
+            and not any(leaf.pretrained or leaf.is_input for leaf in learning))
+
+
+def typical(numbers: list[float]) -> float:
+    """The median; 0.0 of nothing."""
+    return statistics.median(numbers) if numbers else 0.0

@@ -48,10 +48,15 @@ class Leaf:
 
 @dataclass(frozen=True, kw_only=True)
 class Leaves(Observation):
-    """Every such tensor so far; ``key`` is ``leaves``. ``walks`` counts the backward graphs that were looked at."""
+    """Every such tensor so far; ``key`` is ``leaves``.
+
+    ``walks`` counts the backward graphs that were looked at, ``input_size`` is the largest absolute value among the first inputs
+    of root modules.
+    """
 
     leaves: tuple[Leaf, ...]
     walks: int
+    input_size: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,119 @@
+"""The flag requires_grad was not set where it was meant.
+
+What it is:
+``requires_grad`` is assigned to a module instead of its parameters, or misspelt, so that nothing is unfrozen (or frozen); or a new
+optimizer is handed the backbone for a second stage and nobody unfroze it.
+
+Why it is silent:
+Python lets you set any attribute on a module or tensor, and an optimizer passes over parameters without a gradient.
+
+What you see:
+Unfreezing changes nothing: same speed, same memory, same loss, and weights that are bit-equal.
+
+Look-alikes:
+Feature extraction, adapters (LoRA) and probes, where most of a net stays frozen on purpose; a GAN's flags that flip each step.
+
+Fix:
+Call the method: ``module.requires_grad_(True)``, or set the flag on each parameter.
+
+Before:
+    model.backbone.requires_grad = True
+After:
+    model.backbone.requires_grad_(True)
+
+Experiment:
+Set the flag on the parameters: they start to move.
+
+Source:
+PyTorch documentation of nn.Module.requires_grad_; module attributes are plain Python.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.core.findings import Evidence, Finding
+from traindx.core.observed.learning import FlagMissed, Leaf
+from traindx.core.observed.program import OptimizerMade
+from traindx.core.text import Text, same
+from traindx.signals.learning import Learners, elements, sites_of
+
+ZH = """requires_grad 没有设到该设的地方
+
+是什么：
+``requires_grad`` 赋给了模块而不是它的参数，或者拼错了，结果什么也没解冻（或没冻结）；或者第二阶段的新优化器拿到了骨干网络，却没有人解冻它。
+
+为什么不报错：
+Python 允许给模块和张量设置任意属性；没有梯度的参数，优化器直接跳过。
+
+你会看到：
+解冻之后什么都没变：速度、显存、损失都一样，权重逐位相同。
+
+容易混淆的情况：
+特征提取、适配器（LoRA）和探针，它们本来就冻结大部分网络；GAN 每步翻转的标志。
+
+怎么改：
+调用方法 ``module.requires_grad_(True)``，或者逐个设置参数的标志。
+
+改前：
+    model.backbone.requires_grad = True
+改后：
+    model.backbone.requires_grad_(True)
+
+对照实验：
+把标志设到参数上：它们开始动了。
+
+来源：
+PyTorch nn.Module.requires_grad_ 文档；模块的属性只是普通的 Python 属性。
+"""
+LEVEL = "warning"
+STEP = 1
+EXPLAINS = ("curve/*", "optim/lr-too-low", "init/gradient-vanishing", "mode/frozen-bn-drifts")
+
+ENOUGH = 0.5  # of the model's elements
+
+MISSED = Text("{place}.{attribute} = {wanted} sets a plain attribute: {elements} of {total} elements kept requires_grad={kept}.",
+              "{place}.{attribute} = {wanted} 只设了一个普通属性：{total} 个元素里有 {elements} 个仍是 requires_grad={kept}。")
+FIX_CALL = Text("Call {place}.requires_grad_({wanted}), or set requires_grad on each parameter.",
+                "改为调用 {place}.requires_grad_({wanted})，或者逐个参数设置 requires_grad。")
+HANDED = Text("A new {optimizer} was given {names} ({count} elements) that the one before did not hold, but they are still frozen: they never move.",
+              "新建的 {optimizer} 拿到了上一个优化器没有的 {names}（{count} 个元素），但它们仍然冻结，从未动过。")
+FIX_FREE = Text("Call requires_grad_(True) on these layers before building the optimizer.", "建优化器之前，先对这些层调用 requires_grad_(True)。")
+FLAGS = Text("elements whose requires_grad differs from what was set", "requires_grad 与所设值不同的元素")
+FROZEN = Text("elements handed to the new optimizer that require no gradient", "交给新优化器、却不需要梯度的元素")
+
+
+def check(learners: Learners, missed: list[FlagMissed] | None) -> Iterator[Finding]:
+    for flag in missed or []:
+        if flag.elements:
+            yield _of_flag(flag)
+    stages = learners.stepped()
+    for before, after in zip(stages, stages[1:]):
+        frozen = _handed_frozen(learners, before, after)
+        if frozen:
+            yield _of_stage(learners, after, frozen)
+            return
+
+
+def _of_flag(flag: FlagMissed) -> Finding:
+    place = flag.path or flag.class_name
+    facts = {"place": place, "attribute": flag.attribute, "wanted": flag.wanted, "kept": not flag.wanted}
+    return Finding(
+        cause=MISSED.fill(elements=flag.elements, total=flag.total, **facts), fix=FIX_CALL.fill(place=place, wanted=flag.wanted), where=flag.site,
+        evidence=(Evidence(FLAGS, f"{flag.elements} / {flag.total}", same("0")),), first_step=1)
+
+
+def _handed_frozen(learners: Learners, before: OptimizerMade, after: OptimizerMade) -> list[Leaf]:
+    """What the second stage's optimizer got in addition, frozen in both stages, and most of what it holds."""
+    old = {id for group in before.parameters for id in group}
+    new = {id for group in after.parameters for id in group}
+    held = [leaf for id in new if (leaf := learners.leaves.get(id)) is not None]
+    frozen = [leaf for leaf in held if not leaf.ever_trainable and leaf.id not in old]
+    one_after_other = learners.rates[after.id].first_step > learners.rates[before.id].last_step and bool(old & new)
+    return frozen if one_after_other and elements(frozen) >= ENOUGH * elements(held) else []
+
+
+def _of_stage(learners: Learners, after: OptimizerMade, frozen: list[Leaf]) -> Finding:
+    return Finding(
+        cause=HANDED.fill(optimizer=after.class_name, names=learners.listed(frozen), count=elements(frozen)), fix=FIX_FREE, where=after.site,
+        also=sites_of(learners, frozen), evidence=(Evidence(FROZEN, elements(frozen), same("0")),),
+        first_step=learners.rates[after.id].first_step, confidence="likely", because=Text("no line unfroze them", "没有哪一行解冻过它们"))
