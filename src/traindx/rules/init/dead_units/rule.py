@@ -1,0 +1,134 @@
+"""Most ReLU units of a layer are dead.
+
+What it is:
+More than half of a ReLU layer's units are zero for every sample over hundreds of samples and stay so. Their gradient is zero, so nothing
+brings them back. A bias that starts far below zero does it at once, a step that is too large does it later.
+
+Why it is silent:
+Zero is a valid output. The biases behind the dead layer still learn, so the loss still falls to that of a constant answer.
+
+What you see:
+A loss that stops early, at the level of predicting the average, and no gradient in the layers in front.
+
+Look-alikes:
+Each unit of a healthy ReLU net is silent for many samples, but not for all. Wide nets can lose some units and work well.
+
+Fix:
+Start biases at zero (a prior belongs in the output layer's bias only), lower the learning rate, or use LeakyReLU or GELU.
+
+Before:
+    for m in self.modules():
+        if isinstance(m, nn.Linear):
+            nn.init.constant_(m.bias, -2.9)
+After:
+    nn.init.constant_(self.score.bias, -2.9)
+
+Experiment:
+Train with LeakyReLU in place of ReLU: if the loss now falls, dead units were the cause.
+
+Source:
+Maas, Hannun, Ng 2013: Rectifier nonlinearities improve neural network acoustic models; the share of one half is a rule of thumb.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.core.findings import Evidence, Finding
+from traindx.core.observed import Site
+from traindx.core.observed.start import UnitsSeen
+from traindx.core.recording import Recording
+from traindx.core.text import Text
+
+ZH = """一层里大多数 ReLU 单元已经死亡
+
+是什么：
+某个 ReLU 层里过半的单元，在几百个样本上输出全是零，而且一直如此。它们的梯度是零，没有什么能把它们救回来。
+偏置一开始就远小于零，会立刻造成这种情况；步子太大，则会在训练中途造成。
+
+为什么不报错：
+零是合法的输出。死亡层后面的偏置还能学，所以损失仍会降到「永远给同一个答案」的水平。
+
+你会看到：
+损失很早就停住，停在预测平均值的水平；前面的层没有梯度。
+
+容易混淆的情况：
+健康的 ReLU 网络里，每个单元也会对很多样本输出零，但不会对所有样本都是零。很宽的网络死掉一部分单元，照样能用。
+
+怎么改：
+偏置从零开始（先验只放在输出层的偏置里），调低学习率，或换成 LeakyReLU、GELU。
+
+Before:
+    for m in self.modules():
+        if isinstance(m, nn.Linear):
+            nn.init.constant_(m.bias, -2.9)
+After:
+    nn.init.constant_(self.score.bias, -2.9)
+
+对照实验：
+把 ReLU 换成 LeakyReLU 再训练：如果损失开始下降，病因就是死亡神经元。
+
+来源：
+Maas、Hannun、Ng 2013；「一半」这个界限是经验值。
+"""
+LEVEL = "warning"
+STEP = 4
+EXPLAINS = ("curve/*", "data/class-imbalance", "init/gradient-vanishing", "init/activation-collapse", "optim/lr-too-low",
+            "loss/constant", "loss/not-connected", "init/gain-mismatch")
+EXPERIMENT = "leaky-relu"
+
+SHARE = 0.5  # rule of thumb
+NEARLY_ALL = 0.9  # a layer that passes on next to nothing is a fault whatever the loss does
+SAMPLES, STEPS = 500, 32  # over which a unit must be silent; below, rare features look dead
+STUCK = 0.7  # of the first loss: above it the training has got hardly anywhere
+CAUSE_START = Text(
+    "{dead} of {units} units behind this ReLU are zero for every sample from the first step on{bias}; no gradient passes them.",
+    "这个 ReLU 的 {units} 个单元里，有 {dead} 个从第一步起对每个样本都输出零{bias}；梯度过不去。")
+CAUSE_LATER = Text(
+    "{dead} of {units} units behind this ReLU have become zero for every sample and stay so: their gradient is zero.",
+    "这个 ReLU 的 {units} 个单元里，有 {dead} 个变得对每个样本都输出零，而且一直如此：它们的梯度是零。")
+BIAS = Text(" (mean bias {bias:.3g})", "（偏置均值 {bias:.3g}）")
+FIX_START = Text("Start the hidden biases at zero, and the weights at the scale of He initialisation.",
+                 "隐藏层的偏置从零开始，权重按 He 初始化的尺度设定。")
+FIX_LATER = Text("Lower the learning rate (or warm it up), or use LeakyReLU.", "调低学习率（或加预热），或换成 LeakyReLU。")
+DEAD = Text("units that were zero for all samples", "对所有样本输出都是零的单元数")
+SAMPLES_SEEN = Text("samples looked at in that stretch", "这段时间里查看的样本数")
+FEW = Text("a small share", "只占很小一部分")
+
+
+def check(units: list[UnitsSeen], recording: Recording) -> Iterator[Finding]:
+    for layer in sorted({each.layer for each in units}):
+        seen = [each for each in units if each.layer == layer]
+        last = _last_long(seen)
+        if last is None:
+            continue
+        share = last.stayed / last.units
+        if share >= NEARLY_ALL or (share > SHARE and _stuck(recording)):
+            yield _finding(last, seen[0])
+
+
+def _last_long(seen: list[UnitsSeen]) -> UnitsSeen | None:
+    """The last stretch that is long enough to judge; it must be near the end, so that units that came back do not count."""
+    long = [each for each in seen if each.samples >= SAMPLES and each.last_step - each.first_step >= STEPS]
+    if not long or len(seen) < 2:
+        return None
+    return long[-1] if seen.index(long[-1]) >= len(seen) - 2 else None
+
+
+def _stuck(recording: Recording) -> bool:
+    losses = [value for _, value in recording.series.get("loss", ())]
+    tenth = max(1, len(losses) // 10)
+    first, last = sum(losses[:tenth]) / tenth if losses else 0.0, sum(losses[-tenth:]) / tenth if losses else 0.0
+    return bool(losses) and last > STUCK * first
+
+
+def _finding(last: UnitsSeen, first: UnitsSeen) -> Finding:
+    at_start = first.dead_at_start > SHARE * first.units
+    bias = BIAS.fill(bias=first.bias) if at_start and first.bias is not None and first.bias < 0 else Text("", "")
+    setters: tuple[Site | None, ...] = (last.bias_set_at, last.weight_set_at) if at_start else ()
+    places = [site for site in (*setters, last.made_at, last.site, last.optimizer_at) if site]
+    return Finding(
+        cause=(CAUSE_START if at_start else CAUSE_LATER).fill(dead=str(last.stayed), units=str(last.units), bias=bias),
+        fix=FIX_START if at_start else FIX_LATER, where=places[0] if places else None, also=tuple(dict.fromkeys(places[1:])),
+        evidence=(Evidence(DEAD, f"{last.stayed} / {last.units}", FEW, step=last.last_step),
+                  Evidence(SAMPLES_SEEN, last.samples, "", step=last.last_step)),
+        first_step=1 if at_start else last.first_step)
