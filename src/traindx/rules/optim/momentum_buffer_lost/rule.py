@@ -40,6 +40,7 @@ from statistics import median
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.gradients import Rebuilt
+from traindx.core.observed.program import OptimizerMade
 from traindx.core.text import Text, number
 
 ZH = """优化器在循环里反复重建
@@ -88,10 +89,10 @@ WHY = Text("the same data and untouched weights between two of them", "相邻两
 LOST_ASKED, MEMORIES = 2, 10
 
 
-def check(rebuilt: list[Rebuilt]) -> Iterator[Finding]:
-    for each in rebuilt:
+def check(made: list[OptimizerMade], rebuilt: list[Rebuilt] | None) -> Iterator[Finding]:
+    for each in rebuilt or []:
         lost = each.instances - 1 - each.kept_state - each.moved_between - each.other_data
-        if each.memory and lost >= LOST_ASKED and lost >= (each.instances - 1) / 2:
+        if each.memory and LOST_ASKED <= lost < len(made) and lost >= (each.instances - 1) / 2:
             yield _finding(each, median(each.steps))
 
 
