@@ -201,7 +201,7 @@ def test_what_needs_no_torch_answers_at_once(words):
     times = []
     for _ in range(4):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert done.returncode == 0 and done.stdout, done.stderr
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
@@ -209,7 +209,7 @@ def test_what_needs_no_torch_answers_at_once(words):
 
 
 def test_a_reader_that_leaves_early_is_no_error():
-    done = subprocess.run(f"{sys.executable} -m traindx rules | head -1", shell=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(f"{sys.executable} -m traindx rules | head -1", shell=True, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and done.stderr == ""
 
 

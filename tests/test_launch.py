@@ -30,7 +30,7 @@ def step():
 
 def run(command, folder, input=None, **variables):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1", **variables}
-    return subprocess.run(command, cwd=folder, env=environment, input=input, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=folder, env=environment, input=input, capture_output=True, text=True, timeout=300, check=False)
 
 
 def watched(folder, *words, **options):
@@ -170,7 +170,7 @@ def test_sigterm_is_handed_on(tmp_path):
 def test_ctrl_c_keeps_the_scripts_own_traceback_and_status(tmp_path):
     child = started(tmp_path, "import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=60)
     assert child.returncode == 128 + signal.SIGINT
     assert err.startswith("Traceback") and "KeyboardInterrupt" in err and "traindx/" not in err.partition("KeyboardInterrupt")[0]
 

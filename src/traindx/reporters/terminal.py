@@ -113,7 +113,7 @@ class _Page:
             yield ""
             yield self.style.level(self.say(messages.NOTES_TITLE), "note")
         for judged in notes:
-            place = f"{judged.finding.where.short}  " if judged.finding.where else ""
+            place = f"{printable(judged.finding.where.short)}  " if judged.finding.where else ""
             yield from wrap(self.say(judged.title), self.columns, f"  {judged.rule}  {place}", "      ")
 
     def _monitors(self) -> Iterator[str]:
@@ -125,10 +125,8 @@ class _Page:
         band = self.say(messages.MONITOR_BAND + origin)
         head = [self.say(text) for text in (messages.MONITORS, messages.MONITOR_LAST, messages.MONITOR_RANGE)]
         rows = [[*head, band, self.say(messages.MONITOR_STATE)], *(self._monitor(monitor) for monitor in monitors)]
-        widths = [max(width(row[column]) for row in rows) + 2 for column in range(4)]
-        for index, row in enumerate(rows):
-            line = "".join(pad(cell, columns) for cell, columns in zip(row, widths)) + row[4]
-            yield self.style.strong(line.rstrip()) if index == 0 else line.rstrip()
+        for index, line in enumerate(table(rows, self.columns)):
+            yield self.style.strong(line) if index == 0 else line
 
     def _monitor(self, monitor: Monitor) -> list[str]:
         quantity = monitor.quantity
@@ -161,6 +159,17 @@ class _Page:
             yield from wrap(self.say(messages.MORE.fill(commands=", ".join(commands))), self.columns)
         if report.run:
             yield self.say(messages.RUN_FOLDER.fill(folder=report.run))
+
+
+def table(rows: list[list[str]], columns: int) -> list[str]:
+    """Rows in columns; the third, then the fourth of them is left out where they do not fit."""
+    for left_out in ((), (2,), (2, 3)):
+        kept = [[cell for at, cell in enumerate(row) if at not in left_out] for row in rows]
+        widths = [max(width(row[at]) for row in kept) + 2 for at in range(len(kept[0]))]
+        lines = ["".join(pad(cell, room) for cell, room in zip(row, widths)).rstrip() for row in kept]
+        if max(map(width, lines)) <= columns:
+            break
+    return [cut(line, columns) for line in lines]
 
 
 def state_of(monitor: Monitor) -> Text:

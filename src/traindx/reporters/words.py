@@ -9,6 +9,8 @@ from traindx.core.findings import Evidence, Judged, Report, Verdict
 from traindx.core.observed import MAX_STEPS
 from traindx.core.text import Text, number, same
 
+ERROR_LENGTH = 100  # of the exception that ended a run; the script's own traceback has it whole
+
 
 def value_of(value: Any, unit: str | None = None) -> Text:
     """A measured value as people write it, with its unit."""
@@ -23,9 +25,9 @@ def _plain(value: Any) -> str:
         return str(value)
     if isinstance(value, (int, float)):
         return number(value)
-    if isinstance(value, (list, tuple)):
-        return ", ".join(_plain(item) for item in value)
-    return str(value)
+    if isinstance(value, tuple):  # a shape
+        return f"({', '.join(map(_plain, value))}{',' if len(value) == 1 else ''})"
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
 
 
 def evidence_of(evidence: Evidence) -> Text:
@@ -59,6 +61,7 @@ def how_it_ended(report: Report) -> list[Text]:
 def _stopped(how: str) -> Text:
     if how == MAX_STEPS:
         return messages.STOPPED_BY_MAX_STEPS
+    how = how if len(how) <= ERROR_LENGTH else how[:ERROR_LENGTH] + "…"
     by_signal = how.startswith(("SIG", "signal "))
     return messages.STOPPED_BY_SIGNAL.fill(signal=how) if by_signal else messages.STOPPED_BY_ERROR.fill(error=how)
 
