@@ -254,7 +254,6 @@ class _Model:
     epoch_whole: bool = True
     epoch_repeats: Counter[int] = field(default_factory=Counter)
     epochs: list[tuple[int, int, dict[int, int]]] = field(default_factory=list)
-    top: Counter[int] = field(default_factory=Counter)
     iterations: int = 0
     pending_labels: list[Array] = field(default_factory=list)
     pending_values: list[Array] = field(default_factory=list)
@@ -308,6 +307,7 @@ class Ledger(Probe):
         self._first_done = True
         self._firsts: dict[int, _First] = {}
         self._delivered: _Delivered | None = None
+        self._given = 0  # tensors of the latest call
         self._latest: tuple[weakref.ref[Tensor] | None, weakref.ref[Tensor] | None, _Batch | None] = (None, None, None)
         self._bad: set[tuple[int, str]] = set()
         self._random = random.Random(5)
@@ -443,14 +443,11 @@ class Ledger(Probe):
             order = list(inspect.signature(run.module.forward).parameters)
             given = [value for name, value in zip(order, run.args) if name not in names] + list(run.args[len(order) :])
         keyword = {k: v for k, v in run.kwargs.items() if k not in TARGET_NAMES and k not in _UNLIKELY_INPUT}
-        found: list[Tensor] = []
-        for tensor in tensors_in((given, keyword), 6):
-            if tensor.requires_grad or tensor.dim() == 0 or tensor.numel() == 0:
-                continue
-            tensor = self._on_host(tensor)
-            if not found or tensor.shape[0] == found[0].shape[0]:
-                found.append(tensor)
-        return [tensor for tensor in found if readable(tensor)] if found and readable(found[0]) else []
+        tensors = [self._on_host(tensor) for tensor in tensors_in((given, keyword), 6)]
+        self._given = len(tensors)
+        if not tensors or not _is_data(tensors[0]):
+            return []  # what is fed first was computed: a generator's output, a hidden state
+        return [tensor for tensor in tensors if _is_data(tensor) and tensor.shape[0] == tensors[0].shape[0]]
 
     def _on_host(self, tensor: Tensor) -> Tensor:
         """For an input on a device: the loader's own copy, where shapes agree (a device is never waited for)."""
@@ -487,7 +484,7 @@ class Ledger(Probe):
             columns,
             tuple(first.shape[1:]),
             str(first.dtype).removeprefix("torch."),
-            len(inputs),
+            self._given,
             low,
             high,
             _storage(first),
@@ -986,6 +983,10 @@ class Ledger(Probe):
                 samples=first.count,
             )
         )
+
+
+def _is_data(tensor: Tensor) -> bool:
+    return readable(tensor) and not tensor.requires_grad and tensor.dim() > 0 and tensor.numel() > 0
 
 
 def _identity(session: Session, thing: Any) -> int:

@@ -33,7 +33,7 @@ class Fed(Observation):
 
     ``model`` stands for a set of weights: wrappers of one module are one model. ``bits`` estimates how much a row says (two continuous
     columns: 64), so that equal rows by chance can be told from copies; ``whole`` means that all elements are whole numbers.
-    ``known`` is the share of the latest rows that training had met before: 1 when all its rows are known. ``skipped`` batches were not
+    ``inputs`` counts the tensors of one call. ``known`` is the share of the latest rows that training had met before: 1 when all its rows are known. ``skipped`` batches were not
     looked at. ``loader`` and ``dataset`` are 0 where no DataLoader delivered the batches.
     ``trained`` counts the distinct evaluated rows that training had seen before; of the last pass, ``full`` and ``clean`` count the
     batches of which (nearly) all and (nearly) no rows were. ``compared`` rows at the same places of two passes, ``changed`` of which differ
@@ -76,7 +76,6 @@ class Fed(Observation):
     epoch_rows: int = 0
     epoch_distinct: int = 0
     repeated_labels: dict[int, int] | None = None
-    top_share: float = 0.0
     run: int = 0
     run_held: int = 0
     run_last: int = 0
