@@ -136,7 +136,7 @@ class Checkpoints(Probe):
             module = _named(frame, best.name)
             if best.line not in self._second_names and isinstance(module, nn.Module) and self._is_trained(module):
                 self._second_names.add(best.line)
-                place, used = (source.site_of(frame.f_code.co_filename, line) for line in (best.line, best.used))
+                place, used = (sites.at(frame.f_code.co_filename, line) for line in (best.line, best.used))
                 self.session.emit(SecondName(step=self.session.step, site=place, used_at=used, name=best.name, other=best.other,
                                              model=self.session.ids.of(module)))
 

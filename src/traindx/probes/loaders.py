@@ -14,8 +14,10 @@ from traindx.core.observed.data import LoaderMade
 from traindx.probes import patching, sites
 from traindx.probes.session import Probe, Session
 
+LOADERS = 200  # described; a program that makes one a step makes them all alike
+
 _made_at: weakref.WeakKeyDictionary[Any, Site | None] = weakref.WeakKeyDictionary()
-_owner: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+_owner: weakref.WeakKeyDictionary[Any, tuple[weakref.ref[Any], int]] = weakref.WeakKeyDictionary()
 
 
 def install(session: Session) -> None:
@@ -35,11 +37,12 @@ def _observed_init(original: Any, session: Session) -> Any:
 
 def _observed_iter(original: Any, session: Session) -> Any:
     def __iter__(self: Any) -> Any:
+        began = time.perf_counter()
         iterator = original(self)
         if session.watching:
             try:
-                _owner[iterator] = weakref.ref(self)
-                Loaders.instance.started(self, sites.here(2))
+                id = Loaders.instance.started(self, sites.here(2), time.perf_counter() - began)
+                _owner[iterator] = weakref.ref(self), id  # the loader itself may die first: next(iter(DataLoader(...)))
             except Exception:
                 pass  # an iterator that cannot be weakly held: its batches stay without a loader
         return iterator
@@ -53,7 +56,8 @@ def _observed_next(original: Any, session: Session) -> Any:
         began = time.perf_counter()
         batch = original(self)
         seconds = time.perf_counter() - began
-        ref = _owner.get(self)
+        ref, id = _owner.get(self, (None, 0))
+        Loaders.instance.counted(id, seconds)
         session.call("on_batch", ref() if ref is not None else None, batch, seconds)
         return batch
     return patching.dressed(__next__, original)
@@ -68,16 +72,20 @@ class Loaders(Probe):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._seen: dict[int, LoaderMade] = {}
+        self._said: dict[int, LoaderMade] = {}
         Loaders.instance = self
 
-    def started(self, loader: Any, site: Site | None) -> None:
+    def started(self, loader: Any, site: Site | None, seconds: float) -> int:
         id = self.session.ids.of(loader)
         seen = self._seen.get(id)
         if seen is None:
+            if len(self._seen) >= LOADERS:
+                return id
             seen = self._describe(loader, id, site)
-        self._seen[id] = replace(seen, iterations=seen.iterations + 1)
+        self._seen[id] = replace(seen, iterations=seen.iterations + 1, start_seconds=seen.start_seconds + seconds)
         if seen.iterations == 0:
             self.session.emit(self._seen[id])
+        return id
 
     def iteration(self, loader: Any) -> tuple[int, int]:
         """``(id, how often it was iterated)``: tells one pass over a loader from the next."""
@@ -93,18 +101,21 @@ class Loaders(Probe):
             dataset_class=type(loader.dataset).__name__, dataset_size=_length(loader.dataset), batch_size=loader.batch_size,
             shuffle=shuffle, sampler=type(sampler).__name__, workers=loader.num_workers, drop_last=bool(loader.drop_last))
 
-    def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
-        seen = self._seen.get(self.session.ids.of(loader)) if loader is not None else None
+    def counted(self, id: int, seconds: float) -> None:
+        """A batch came out of a loader; seconds as waited for it."""
+        seen = self._seen.get(id)
         if seen is not None:
-            self._seen[seen.id] = replace(seen, batches=seen.batches + 1, wait_seconds=seen.wait_seconds + seconds)
+            self._seen[id] = replace(seen, batches=seen.batches + 1, wait_seconds=seen.wait_seconds + seconds)
 
     def on_tick(self, step: int) -> None:
         if self.session.detailed:
             self.at_end()
 
     def at_end(self) -> None:
-        for seen in self._seen.values():
-            self.session.emit(seen)
+        for id, seen in self._seen.items():
+            if self._said.get(id) is not seen:
+                self._said[id] = seen
+                self.session.emit(seen)
 
 
 def _length(dataset: Any) -> int | None:

@@ -61,11 +61,15 @@ def here(depth: int = 1) -> Site | None:
 
 
 def _site(frame: FrameType, filename: str) -> Site:
-    key = (filename, frame.f_lineno)
-    site = _sites.get(key)
+    return _sites.get((filename, frame.f_lineno)) or at(filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def at(filename: str, line: int, function: str = "") -> Site:
+    """The place of a line, always the same object for the same line."""
+    site = _sites.get((filename, line))
     if site is None:
-        code = linecache.getline(filename, frame.f_lineno).strip()
-        site = _sites[key] = Site(_shown(filename), frame.f_lineno, frame.f_code.co_name, code)
+        code = linecache.getline(filename, line).strip()
+        site = _sites[filename, line] = Site(_shown(filename), line, function, code)
     return site
 
 

@@ -27,21 +27,6 @@ def tree(file: str) -> ast.Module | None:
 
 
 @cache
-def _lines(file: str) -> list[str]:
-    try:
-        with open(file, encoding="utf-8") as source:
-            return source.read().splitlines()
-    except (OSError, ValueError):
-        return []
-
-
-def site_of(file: str, line: int, function: str = "") -> Site:
-    lines = _lines(file)
-    code = lines[line - 1].strip() if line <= len(lines) else ""
-    return Site(sites._shown(file), line, function, code)
-
-
-@cache
 def keys_read(file: str) -> frozenset[str]:
     """String keys that the file reads: ``x["key"]``, ``x.get("key")``, ``x.pop("key")``."""
     found = set()
@@ -69,7 +54,7 @@ def _keeper(file: str, line: int, hops: int) -> Site | None:
         return None
     function, statement = found
     if _accumulates(statement):
-        return site_of(file, statement.lineno, getattr(function, "name", ""))
+        return sites.at(file, statement.lineno, getattr(function, "name", "<module>"))
     names = _targets(statement) or _run_backward(statement)
     later = [s for s in _statements(function) if s.lineno > statement.lineno]
     earlier = [s for s in _statements(function) if s.lineno <= statement.lineno and s is not statement]
@@ -78,7 +63,7 @@ def _keeper(file: str, line: int, hops: int) -> Site | None:
         if value is None or not _live(value, names):
             continue
         if _accumulates(other):
-            return site_of(file, other.lineno, getattr(function, "name", ""))
+            return sites.at(file, other.lineno, getattr(function, "name", "<module>"))
         if isinstance(other, ast.Assign):
             names |= _targets(other)
     if hops and (isinstance(statement, ast.Return) or any(

@@ -8,7 +8,8 @@ from traindx.core.observed import Observation, Site
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderMade(Observation):
-    """A DataLoader, at its first iteration. ``key`` is ``loader-<id>``; ``wait_seconds`` of ``batches`` so far, ``iterations`` started."""
+    """A DataLoader, at its first iteration. ``key`` is ``loader-<id>``; ``wait_seconds`` of ``batches`` so far, ``iterations`` started
+    (which took ``start_seconds``: that is where workers are launched)."""
 
     id: int
     site: Site | None
@@ -23,3 +24,4 @@ class LoaderMade(Observation):
     batches: int = 0
     iterations: int = 0
     wait_seconds: float = 0.0
+    start_seconds: float = 0.0

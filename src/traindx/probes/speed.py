@@ -1,0 +1,144 @@
+"""Waiting: for the next batch, and for values that are read out of tensors."""
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from traindx.core.observed import Site
+from traindx.core.observed.speed import LoaderTime, Reads
+from traindx.probes import patching, sites
+from traindx.probes.loaders import Loaders
+from traindx.probes.session import Probe, Session
+
+READ_LINES = 40
+
+
+def install(session: Session) -> None:
+    session.add(Waiting)
+    session.add(Reading)
+    probe = next((p for p in session.probes if isinstance(p, Reading)), None)
+    if probe is not None:
+        for name in ("item", "__float__"):
+            patching.replace(session.stack, Tensor, name, lambda original: _observed_read(original, session, probe))
+
+
+def _observed_read(original: Any, session: Session, probe: Reading) -> Any:
+    thread, clock = session.thread, time.perf_counter
+
+    def read(self: Any) -> Any:
+        if not session.detailed or thread.busy or not session.active:
+            return original(self)
+        began = clock()
+        value = original(self)
+        session.guard(probe, probe.took, self, sites.here(2), clock() - began)
+        return value
+    return patching.dressed(read, original)
+
+
+@dataclass
+class _Clock:
+    iteration: int
+    last: float
+    batches: int = 0
+    seconds: float = 0.0
+    waiting: float = 0.0
+    fetch_site: Site | None = None
+
+
+class Waiting(Probe):
+    """Time from batch to batch of a loader, and the part of it spent in its ``__next__``."""
+
+    areas = ("speed",)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._clocks: dict[int, _Clock] = {}
+
+    def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
+        if loader is None:
+            return
+        now = time.perf_counter()
+        id, iteration = Loaders.instance.iteration(loader)
+        clock = self._clocks.get(id)
+        if clock is None:
+            if len(self._clocks) < 100:
+                self._clocks[id] = _Clock(iteration, now, fetch_site=_fetch_site(loader))
+            return
+        if clock.iteration == iteration:
+            clock.batches += 1
+            clock.seconds += now - clock.last
+            clock.waiting += seconds
+        clock.iteration, clock.last = iteration, now
+
+    def on_tick(self, step: int) -> None:
+        if self.session.detailed and step > 8:
+            self.at_end()
+
+    def at_end(self) -> None:
+        for id, clock in self._clocks.items():
+            if clock.batches:
+                self.session.emit(LoaderTime(
+                    step=self.session.step, key=f"time-{id}", loader=id, batches=clock.batches, seconds=clock.seconds,
+                    waiting=clock.waiting, fetch_site=clock.fetch_site))
+
+
+def _fetch_site(loader: Any) -> Site | None:
+    """The first of collate function and dataset (also behind a Subset) that the user wrote."""
+    dataset = loader.dataset
+    for _ in range(3):
+        dataset = getattr(dataset, "dataset", dataset)
+    for function in (type(dataset).__dict__.get("__getitem__"), type(dataset).__dict__.get("__iter__"), loader.collate_fn):
+        code = getattr(function, "__code__", None)
+        if code is not None and sites.is_user(code.co_filename):
+            return sites.at(code.co_filename, code.co_firstlineno, code.co_name)
+    return None
+
+
+@dataclass
+class _Line:
+    site: Site | None
+    device: str
+    counts: list[int] = field(default_factory=list)
+    seconds: float = 0.0
+    now: int = 0
+
+
+class Reading(Probe):
+    """Reads per step and line, on detailed steps."""
+
+    areas = ("speed",)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._lines: dict[int, _Line] = {}
+        self._began = time.perf_counter()
+        self._seconds = 0.0
+
+    def took(self, tensor: Tensor, site: Site | None, seconds: float) -> None:
+        line = self._lines.get(id(site))
+        if line is None:
+            if len(self._lines) >= READ_LINES:
+                return
+            line = self._lines[id(site)] = _Line(site, tensor.device.type)
+        line.now += 1
+        line.seconds += seconds
+
+    def on_tick(self, step: int) -> None:
+        now = time.perf_counter()
+        if self.session.detailed:
+            self._seconds += now - self._began
+            for line in self._lines.values():
+                if line.now or line.counts:
+                    line.counts = [*line.counts[-30:], line.now]
+                line.now = 0
+        self._began = now
+
+    def at_end(self) -> None:
+        for number, line in enumerate(self._lines.values()):
+            if line.counts:
+                self.session.emit(Reads(
+                    step=self.session.step, key=f"reads-{number}", site=line.site, steps=len(line.counts), device=line.device,
+                    count=sorted(line.counts)[len(line.counts) // 2], share=line.seconds / max(self._seconds, 1e-9)))
