@@ -80,6 +80,7 @@ EXPERIMENT = "clip-gradients"
 
 JUMP = 100.0  # times the running median
 ABSOLUTE = 1e3
+LARGE = 1e2
 WINDOW = 50  # steps of the running median
 HARM = 3.0  # times the loss before
 AHEAD = 20  # steps in which the loss must follow
@@ -106,35 +107,38 @@ def check(curve: LossCurve, recording: Recording) -> Iterator[Finding]:
     clipped = {step for step, _ in recording.series.get("clip_norm", [])}
     for i, (step, norm) in enumerate(norms):
         usual = median([value for _, value in norms[max(0, i - WINDOW):i]]) if i >= 3 else None
-        if step not in clipped and math.isfinite(norm) and _large(norm, usual, losses, step) and (harm := _harm(losses, step)):
+        if step in clipped or not math.isfinite(norm) or not _large(norm, usual, losses, step):
+            continue
+        # a huge gradient that leaves the net worse than before; a large one, worse than it was untrained
+        if harm := _harm(losses, step, 0.0 if norm > ABSOLUTE else curve.start):
             yield _finding(curve, step, norm, usual, harm)
             return
 
 
 def _large(norm: float, usual: float | None, losses: Points, step: int) -> bool:
     """A jump over the running median; in the first steps, a size out of all proportion to a loss that is still normal."""
-    if usual is not None and norm > JUMP * max(usual, 1e-6) and norm > 10:
+    if usual is not None and norm > JUMP * max(usual, 1e-6) and norm > LARGE:
         return True
     first = next((abs(value) for _, value in losses if math.isfinite(value)), 0.0)
     loss = next((abs(value) for at, value in losses if at == step), math.inf)
     return usual is None and norm > ABSOLUTE and norm > JUMP * loss and loss <= HARM * first
 
 
-def _harm(losses: Points, step: int) -> tuple[float, float] | None:
-    """(loss before, loss after) where the loss was normal until the step, rose right after it and stayed up."""
+def _harm(losses: Points, step: int, untrained: float) -> tuple[float, float] | None:
+    """(loss before, loss after) where the loss was normal until the step, rose right after it (over ``untrained``, too) and stayed up."""
     before = [value for at, value in losses if step - WINDOW <= at < step and math.isfinite(value)]
     before = before or [value for at, value in losses if at == step and math.isfinite(value)]
     after = [value for at, value in losses if step < at <= step + AHEAD]
     if not before or not after:
         return None
     usual = median(before)
-    if usual <= 0 or before[-1] > HARM * max(before[:-1], default=before[-1]):
+    if usual <= 0 or median(before[-5:]) > HARM * usual:
         return None  # the loss had risen first: a step was too long, whatever the gradient
     if any(not math.isfinite(value) for value in after):
         return usual, math.nan
     late = [value for at, value in losses if at > step][-max(AHEAD, len(losses) // 5):]
     stays = not all(map(math.isfinite, late)) or median(late) > 1.5 * usual
-    return (usual, median(after)) if len(after) >= 3 and median(after) > HARM * usual and stays else None
+    return (usual, median(after)) if len(after) >= 3 and median(after) > HARM * max(usual, untrained) and stays else None
 
 
 def _finding(curve: LossCurve, step: int, norm: float, usual: float | None, harm: tuple[float, float]) -> Finding:

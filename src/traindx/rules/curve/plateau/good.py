@@ -1,0 +1,14 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(800, 10)
+y = (x[:, 0] * x[:, 1] > 0).long()
+net = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 2))
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+for _ in range(10):
+    for rows in torch.randperm(800).split(32):
+        loss = nn.functional.cross_entropy(net(x[rows]), y[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
