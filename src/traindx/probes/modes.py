@@ -1,7 +1,7 @@
-"""What the modes of modules did in each root forward: dropout that dropped, BatchNorm that used its batch, and whether a backward came.
+"""What modes did in each root forward: dropout that dropped, BatchNorm that used its batch; and if a backward came.
 
-Layers are judged by what they did, not by what they are: the functions of torch that drop values or normalise by a batch are watched,
-whoever calls them. Only recurrent layers drop inside C code and are judged by their flags.
+Layers are judged by what they did, not by what they are: the functions of torch that drop values or normalise by a
+batch are watched, whoever calls them. Only recurrent layers drop inside C code and are judged by their flags.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from traindx.core.observed import Site
 from traindx.core.observed.mode import DropInEval, ForwardPass, Stretch, TrainedInMode
 from traindx.probes import modules, patching, sites
-from traindx.probes.session import ForwardRun, LossRun, Probe, Session
+from traindx.probes.session import ForwardRun, LossRun, Probe, Session, StepRun
 from traindx.probes.tensors import Marks, shape_of, tensors_in
 
 DROPS = {F: ("dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
@@ -74,7 +74,7 @@ def _observed_norm(original: Any, session: Session, probe: Modes) -> Any:
 
 @dataclass(eq=False)
 class _Root:
-    """What is remembered of a root module. ``fed_by`` are roots whose outputs it was given, ``unfed`` counts training calls without."""
+    """A root module. ``fed_by`` are roots whose outputs it was given, ``unfed`` counts training calls without."""
 
     id: int
     class_name: str
@@ -144,7 +144,8 @@ class Modes(Probe):
         self._groups: dict[tuple[Any, ...], _Group] = {}
         self._window: list[_Forward] = []
         self._inputs, self._outputs = Marks(), Marks()
-        self._optimized: set[int] = set()
+        self._optimizer_of: dict[int, int] = {}  # by parameter
+        self._stepped: dict[int, int] = {}  # last step by optimizer
         self._drops: dict[int, DropInEval] = {}
         self._said: dict[str, Any] = {}
 
@@ -174,14 +175,14 @@ class Modes(Probe):
                 root.fed_by.add(mark.root.id)
         if first is None or first.is_inference():
             return
-        before = root.last_input
-        now.same_input = (before is not None and before[0]() is first and before[1] == first._version
-                          and before[2] == self.session.step)
-        root.last_input = weakref.ref(first), first._version, self.session.step
+        before, age = root.last_input, (first._version, self.session.step)
+        now.same_input = before is not None and before[0]() is first and before[1:] == age
+        root.last_input = weakref.ref(first), *age
         trained = _get(self._inputs, first)
-        now.train_input = trained is not None and trained[0] >= self.session.step - 1 and trained[1] == tuple(first.shape)
+        shape, step = tuple(first.shape), self.session.step
+        now.train_input = trained is not None and trained[0] >= step - 1 and trained[1] == shape
         if run.grad:
-            _put(self._inputs, first, (self.session.step, tuple(first.shape)))
+            _put(self._inputs, first, (step, shape))
 
     def saw_drop(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         now = self._now
@@ -212,7 +213,7 @@ class Modes(Probe):
         self._drops[key] = replace(drop, forwards=drop.forwards + 1, repeats=drop.repeats + now.same_input)
 
     def saw_norm(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """``batch_norm(input, running_mean, running_var, weight, bias, training, ...)``; without running statistics no mode matters."""
+        """``batch_norm(input, running_mean, ..., training, ...)``; without running statistics no mode matters."""
         now = self._now
         mean = args[1] if len(args) > 1 else kwargs.get("running_mean")
         if now is None or mean is None:
@@ -253,17 +254,24 @@ class Modes(Probe):
             self._close([self._window.pop(0)])
 
     def on_loss(self, run: LossRun) -> None:
-        last = self._last
-        if last is None or last.scored:
+        """A loss without gradient scores the forward before it; any loss scores the one whose very output it is given."""
+        scored = _get(self._outputs, run.input) if isinstance(run.input, Tensor) else None
+        if scored is None and not getattr(run.output, "requires_grad", True):
+            scored = self._last
+        if scored is None or scored.scored:
             return
-        last.scored = True
-        if not last.grad and last.group is not None:  # counted already
-            last.group.seen = replace(last.group.seen, scored=last.group.seen.scored + 1)
+        scored.scored = True
+        if not scored.grad and scored.group is not None:  # counted already
+            scored.group.seen = replace(scored.group.seen, scored=scored.group.seen.scored + 1)
 
     # -- the end of a step ------------------------------------------------------------------------------------------
 
     def on_optimizer(self, optimizer: torch.optim.Optimizer, id: int, site: Site | None) -> None:
-        self._optimized.update(self.session.ids.of(p) for group in optimizer.param_groups for p in group["params"])
+        for group in optimizer.param_groups:
+            self._optimizer_of.update((self.session.ids.of(p), id) for p in group["params"])
+
+    def before_step(self, run: StepRun) -> None:
+        self._stepped[run.id] = self.session.step
 
     def on_tick(self, step: int) -> None:
         self._end_window(step)
@@ -327,7 +335,8 @@ class Modes(Probe):
             self._by_id[root.id] = root
         if root.looked != self.session.step and (self.session.detailed or not root.looked):
             root.looked = self.session.step
-            root.recurrent = [weakref.ref(m) for m in run.module.modules() if isinstance(m, nn.RNNBase) and modules.drops(m)]
+            recurrent = (m for m in run.module.modules() if isinstance(m, nn.RNNBase))
+            root.recurrent = [weakref.ref(m) for m in recurrent if modules.drops(m)]
             parameters = list(run.module.parameters())
             root.parameters = frozenset(self.session.ids.of(p) for p in parameters)
             root.shapes, root.size = tuple(shape_of(p) for p in parameters), sum(p.numel() for p in parameters)
@@ -335,28 +344,29 @@ class Modes(Probe):
 
     def _group(self, now: _Forward, run: ForwardRun) -> _Group:
         switched = now.switched_at = modules.switched_at(run.module)
-        key = (now.root.id, id(now.site), now.training, now.grad, now.dropping > 0, now.resting > 0, now.batch_stats > 0,
-               now.running_stats > 0, id(switched) if not now.training else 0)
+        at_work = now.dropping > 0, now.resting > 0, now.batch_stats > 0, now.running_stats > 0
+        key = (now.root.id, id(now.site), now.training, now.grad, *at_work, id(switched) if not now.training else 0)
         group = self._groups.get(key)
         if group is None:
             first = next(tensors_in((run.args, run.kwargs)), None)
             group = self._groups[key] = _Group(ForwardPass(
-                step=now.step, key=f"pass-{len(self._groups)}", model=now.root.id, class_name=now.root.class_name, site=now.site,
-                training=now.training, grad=now.grad, dropping=now.dropping, resting=now.resting, batch_stats=now.batch_stats,
-                running_stats=now.running_stats, first_step=now.step, switched_at=switched, input_shape=shape_of(first),
-                discarded=_result_discarded()), now.root)
+                step=now.step, key=f"pass-{len(self._groups)}", model=now.root.id, class_name=now.root.class_name,
+                site=now.site, training=now.training, grad=now.grad, dropping=now.dropping, resting=now.resting,
+                batch_stats=now.batch_stats, running_stats=now.running_stats, first_step=now.step,
+                switched_at=switched, input_shape=shape_of(first), discarded=_result_discarded()), now.root)
         return group
 
     def _say_all(self) -> None:
         for group in self._groups.values():
             if group.said is None or group.said != group.seen:
                 group.said = group.seen
-                self.session.emit(replace(group.seen, **self._facts_of(group.root)))
+                self.session.emit(replace(group.seen, **self._facts_of(group)))
         for root in self._by_id.values():
             if root.stretches:
-                self._say(TrainedInMode(step=root.stretches[0].first_step, key=f"trained-{root.id}", model=root.id,
-                                        class_name=root.class_name, stretches=tuple(root.stretches), dropout=root.dropout,
-                                        batchnorm=root.batchnorm))
+                self._say(TrainedInMode(
+                    step=root.stretches[0].first_step, key=f"trained-{root.id}", model=root.id,
+                    class_name=root.class_name, stretches=tuple(root.stretches), dropout=root.dropout,
+                    batchnorm=root.batchnorm))
         for drop in self._drops.values():
             self._say(drop)
 
@@ -365,16 +375,19 @@ class Modes(Probe):
             self._said[observation.key] = observation
             self.session.emit(observation)
 
-    def _facts_of(self, root: _Root) -> dict[str, Any]:
-        twins = [other.id for other in self._by_id.values() if other is not root and root.shapes
-                 and (other.shapes, other.class_name) == (root.shapes, root.class_name) and self._learns(other)]
-        judged = any(root.id in other.fed_by and other.unfed > 0 and self._learns(other) for other in self._by_id.values())
-        return {"optimized": self._learns(root), "parameters": root.size, "twin_of": twins[0] if twins else 0, "judged": judged}
+    def _facts_of(self, group: _Group) -> dict[str, Any]:
+        root, others = group.root, [other for other in self._by_id.values() if other is not group.root]
+        twins = [other.id for other in others if root.shapes and self._learns(other)
+                 and (other.shapes, other.class_name) == (root.shapes, root.class_name)]
+        judged = any(root.id in other.fed_by and other.unfed > 0 and self._learns(other) for other in others)
+        return {"optimized": self._learns(root), "learning": self._learns(root, group.seen.first_step),
+                "parameters": root.size, "twin_of": twins[0] if twins else 0, "judged": judged}
 
-    def _learns(self, root: _Root) -> bool:
+    def _learns(self, root: _Root, since: int = 0) -> bool:
         if self.session.optimizers == 0:
-            return bool(root.stretches) or any(g.seen.backward for g in self._groups.values() if g.root is root)
-        return not self._optimized.isdisjoint(root.parameters)
+            return any(g.seen.backward and g.seen.last_step >= since for g in self._groups.values() if g.root is root)
+        held = {self._optimizer_of[p] for p in root.parameters if p in self._optimizer_of}
+        return any(self._stepped.get(optimizer, 0) >= since for optimizer in held)
 
 
 def _get(marks: Marks, tensor: Tensor) -> Any:

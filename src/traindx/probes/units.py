@@ -38,14 +38,15 @@ def _maker(name: str, session: Session, probe: Units) -> Callable[[Any], Any]:
     guard, is_compiling, enabled = session.guard, torch.compiler.is_compiling, torch.is_grad_enabled
     look = probe.rectified if name in RECTIFIERS else probe.squashed
     thread, clamps = session.thread, name.startswith("clamp")
+    is_plain, cuts = plain, _cuts_at_zero  # the wrapper sees its closure only
 
     def make(original: Any) -> Any:
         def activation(*args: Any, **kwargs: Any) -> Any:
             if not probe.on or is_compiling() or thread.busy or not enabled() or not session.active:
                 return original(*args, **kwargs)
-            before = args[0].grad_fn if args and plain(args[0]) else None
+            before = args[0].grad_fn if args and is_plain(args[0]) else None
             output = original(*args, **kwargs)
-            if before is not None and not (clamps and not _cuts_at_zero(args, kwargs)):
+            if before is not None and not (clamps and not cuts(args, kwargs)):
                 guard(probe, look, name, args[0], before, output)
             return output
         return patching.shadow(activation, original)  # type: ignore[arg-type]
