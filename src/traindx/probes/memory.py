@@ -135,7 +135,8 @@ class Survivors(Probe):
 
     def _say(self, number: int, line: _Line) -> None:
         site = line.site
-        kept_at = source.keeper(site.file, site.line) if site is not None and not site.file.startswith("<") else None
+        by_graph = line.censuses[-1].graphs >= line.censuses[-1].outputs
+        kept_at = source.keeper(site.file, site.line, by_graph) if site is not None and not site.file.startswith("<") else None
         self.session.emit(ResultsAlive(
             step=line.first_step, key=f"alive-{number}", what=line.what, site=site, kept_at=kept_at, training=line.training,
             made=line.made, censuses=tuple(line.censuses)))

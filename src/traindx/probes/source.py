@@ -10,7 +10,8 @@ from traindx.core.observed import Site
 from traindx.probes import sites
 
 _KEEPING = frozenset(("append", "appendleft", "add", "insert", "extend", "put", "update", "setdefault"))
-_FREEING = frozenset(("item", "detach", "detach_", "tolist", "numpy", "data", "shape", "size", "numel", "argmax", "backward"))
+_READING = frozenset(("item", "tolist", "shape", "size", "numel", "mean", "sum", "std"))  # a new, small value
+_CUTTING = frozenset(("item", "tolist", "shape", "size", "numel", "detach", "detach_", "numpy", "data", "argmax"))  # no graph
 _PLAIN_CALLS = frozenset(("float", "int", "len", "str", "print", "bool", "round", "format"))
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
@@ -42,39 +43,42 @@ def keys_read(file: str) -> frozenset[str]:
 
 
 @cache
-def keeper(file: str, line: int) -> Site | None:
-    """The statement that keeps, with its graph, what ``line`` computed: ``x.append(loss)``, ``total += loss``, ``d[k] = loss``."""
-    return _keeper(file, line, HOPS)
+def keeper(file: str, line: int, graph: bool = True) -> Site | None:
+    """The statement that keeps what ``line`` computed: ``x.append(loss)``, ``total += loss``, ``d[k] = loss``.
+
+    ``graph``: with its graph, so ``loss.detach()`` does not count; else its memory, so it does.
+    """
+    return _keeper(file, line, HOPS, _CUTTING if graph else _READING)
 
 
-def _keeper(file: str, line: int, hops: int) -> Site | None:
+def _keeper(file: str, line: int, hops: int, ends: frozenset[str]) -> Site | None:
     module = tree(file)
     found = _statement_at(module, line) if module else None
     if module is None or found is None:
         return None
     function, statement = found
-    if _accumulates(statement):
+    if _accumulates(statement, ends):
         return sites.at(file, statement.lineno, getattr(function, "name", "<module>"))
     names = _targets(statement) or _run_backward(statement)
     later = [s for s in _statements(function) if s.lineno > statement.lineno]
     earlier = [s for s in _statements(function) if s.lineno <= statement.lineno and s is not statement]
     for other in (*later, *earlier):  # a loop comes back to the lines above
         value = getattr(other, "value", None)
-        if value is None or not _live(value, names):
+        if value is None or not _live(value, names, ends):
             continue
-        if _accumulates(other):
+        if _accumulates(other, ends):
             return sites.at(file, other.lineno, getattr(function, "name", "<module>"))
         if isinstance(other, ast.Assign):
             names |= _targets(other)
     if hops and (isinstance(statement, ast.Return) or any(
-            isinstance(s, ast.Return) and s.value is not None and _live(s.value, names) for s in later)):
-        return _kept_by_caller(file, module, getattr(function, "name", ""), hops)
+            isinstance(s, ast.Return) and s.value is not None and _live(s.value, names, ends) for s in later)):
+        return _kept_by_caller(file, module, getattr(function, "name", ""), hops, ends)
     return None
 
 
-def _kept_by_caller(file: str, module: ast.Module, name: str, hops: int) -> Site | None:
+def _kept_by_caller(file: str, module: ast.Module, name: str, hops: int, ends: frozenset[str]) -> Site | None:
     for node in ast.walk(module):
-        if isinstance(node, ast.Call) and name and _called(node) == name and (site := _keeper(file, node.lineno, hops - 1)):
+        if isinstance(node, ast.Call) and name and _called(node) == name and (site := _keeper(file, node.lineno, hops - 1, ends)):
             return site
     return None
 
@@ -107,7 +111,7 @@ def _statements(function: ast.AST) -> Iterator[ast.stmt]:
             yield from _statements(node)
 
 
-def _accumulates(statement: ast.stmt) -> bool:
+def _accumulates(statement: ast.stmt, ends: frozenset[str]) -> bool:
     if isinstance(statement, ast.AugAssign):
         return True
     if isinstance(statement, ast.Expr):
@@ -116,7 +120,7 @@ def _accumulates(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Assign):
         if any(isinstance(target, ast.Subscript) for target in statement.targets):
             return True
-        return _live(statement.value, _targets(statement)) and isinstance(statement.value, (ast.BinOp, ast.List, ast.Tuple, ast.Call))
+        return _live(statement.value, _targets(statement), ends) and isinstance(statement.value, (ast.BinOp, ast.List, ast.Tuple, ast.Call))
     return False
 
 
@@ -132,18 +136,18 @@ def _run_backward(statement: ast.stmt) -> set[str]:
     return set()
 
 
-def _live(expression: ast.expr, names: set[str]) -> bool:
+def _live(expression: ast.expr, names: set[str], ends: frozenset[str]) -> bool:
     """Whether one of the names goes into the expression without being read out or cut off first."""
     if isinstance(expression, (ast.Name, ast.Attribute)) and ast.unparse(expression) in names:
         return True
-    if isinstance(expression, ast.Attribute) and expression.attr in _FREEING:
+    if isinstance(expression, ast.Attribute) and expression.attr in ends:
         return False
     if isinstance(expression, ast.Call):
         if isinstance(expression.func, ast.Name) and expression.func.id in _PLAIN_CALLS:
             return False
-        if isinstance(expression.func, ast.Attribute) and expression.func.attr in _FREEING:
+        if isinstance(expression.func, ast.Attribute) and expression.func.attr in ends:
             return False
-    return any(_live(child, names) for child in _child_expressions(expression))
+    return any(_live(child, names, ends) for child in _child_expressions(expression))
 
 
 def _child_expressions(node: ast.AST) -> Iterator[ast.expr]:

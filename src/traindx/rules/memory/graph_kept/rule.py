@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterator
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.memory import Census, GraphReach, ResultsAlive
 from traindx.core.text import Text, number
+from traindx.signals.where import pointing
 
 ZH = """过去各步的计算图一直没有释放
 
@@ -112,7 +113,7 @@ def _grows(line: ResultsAlive, count: Callable[[Census], int], fewest: int) -> b
     """More and more alive, none let go, and not yet at a standstill halfway through the run."""
     final = _final(line, count)
     counts = [count(c) for c in line.censuses if c.step <= final.step]
-    if count(final) < fewest or final.steps < fewest or any(later < earlier for earlier, later in zip(counts, counts[1:])):
+    if count(final) < fewest or final.steps < fewest or counts != sorted(counts):
         return False
     ended = line.censuses[-1].step
     half = [count(c) for c in line.censuses if c.step <= ended / 2]
@@ -127,11 +128,11 @@ def _final(line: ResultsAlive, count: Callable[[Census], int]) -> Census:
 def _finding(line: ResultsAlive, count: Callable[[Census], int], cause: Text) -> Finding:
     final = _final(line, count)
     alive = count(final)
-    where = line.kept_at or line.site
+    where, also = pointing(line.kept_at, line.site)
     level = None if cause is CAUSE else "warning" if alive >= LONG else "note"
     return Finding(
         cause=cause.fill(count=alive, what=WHAT[line.what], kept=KEPT_AT if line.kept_at else KEPT), fix=FIX, where=where,
-        also=tuple(s for s in (line.site,) if s is not None and (where is None or s.line != where.line)),
+        also=also,
         evidence=(Evidence(ALIVE, f"{alive} / {final.made}", FEW, step=final.step),
                   Evidence(RESIDENT, f"{_megabytes(line.censuses[0])} -> {_megabytes(final)}", unit="MB")),
         first_step=line.step, level=level)
@@ -146,8 +147,8 @@ def _reaching(reaches: list[GraphReach]) -> Finding | None:
     if len(far) < 3 or far[-1].nodes < 2 * far[0].nodes or far[-1].back <= far[0].back:
         return None
     last = far[-1]
-    where = last.carried_at or last.site
+    where, also = pointing(last.carried_at, last.site)
     return Finding(
         cause=CAUSE_REACH.fill(step=last.step, back=last.back), fix=FIX_REACH, where=where,
-        also=tuple(s for s in (last.site,) if s is not None and (where is None or s.line != where.line)),
+        also=also,
         evidence=(Evidence(NODES, f"{far[0].nodes} -> {last.nodes}", STEADY, step=last.step),), first_step=far[0].step)

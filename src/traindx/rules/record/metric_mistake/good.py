@@ -19,7 +19,7 @@ class Tagger(nn.Module):
 
 model = Tagger()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-for epoch in range(6):
+for _ in range(6):
     model.train()
     for rows in torch.randperm(192).split(32):
         loss = nn.functional.cross_entropy(model(x[rows]).flatten(0, 1), y[rows].flatten())

@@ -126,7 +126,7 @@ def _users(trace: OpTrace, index: int) -> list[Op]:
 def _reduced(trace: OpTrace, op: Op) -> bool:
     """Whether the comparison is summed up to one number: a mask that is used as a matrix is not."""
     users = _users(trace, op.index)
-    return bool(users) and all(user.name in REDUCING and user.shape == () or user.name in PASSING and _reduced(trace, user)
+    return bool(users) and all((user.name in REDUCING and user.shape == ()) or (user.name in PASSING and _reduced(trace, user))
                                for user in users)
 
 
@@ -167,7 +167,7 @@ def _passed(trace: OpTrace, index: int) -> int:
 
 
 def _meets_targets(trace: OpTrace, op: Op) -> bool:
-    return any(user.name in EQUALS or user.name in PASSING and _meets_targets(trace, user) for user in _users(trace, op.index))
+    return any(user.name in EQUALS or (user.name in PASSING and _meets_targets(trace, user)) for user in _users(trace, op.index))
 
 
 def _is_metric(trace: OpTrace, op: Op) -> bool:
@@ -179,7 +179,7 @@ def _is_metric(trace: OpTrace, op: Op) -> bool:
 
 def _compared(trace: OpTrace, op: Op) -> bool:
     reads = ("numpy", "tolist", "__array__")
-    return any(user.name in EQUALS or user.name in reads or user.name in PASSING and _compared(trace, user)
+    return any(user.name in EQUALS or user.name in reads or (user.name in PASSING and _compared(trace, user))
                for user in _users(trace, op.index))
 
 
