@@ -1,4 +1,4 @@
-"""Does a sample's output depend on the other samples of its batch? Asked by replaying a root module with one sample exchanged.
+"""Does a sample's output depend on the others of its batch? Asked by replaying a root with one sample exchanged.
 
 Where it does, the replay also finds the operation: all results of two runs are compared one by one, and from the output
 backwards the first operation is taken that gets its samples apart and gives them mixed.
@@ -32,7 +32,8 @@ PARAMETERS = 200_000_000
 KEPT_ELEMENTS = 60_000_000  # of intermediate results in the child
 TOLERANCE = 1e-5  # of the largest value: rows of one product do not differ more by rounding
 SIZES = 8
-TOLD = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.Softmax, nn.LogSoftmax)
+TOLD = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.Softmax,
+        nn.LogSoftmax)
 
 
 def install(session: Session) -> None:
@@ -65,6 +66,7 @@ class Mixing(Probe):
         self._calls: list[_Call] = []
         self._targets: list[tuple[int, ...]] = []
         self._settled: set[int] = set()
+        self._waiting = False
         self._sizes: dict[int, list[int]] = {}
         self._loaded: tuple[int, bool] | None = None  # samples in the last batch, and whether by the default collate
         self._loaded_tensors: list[weakref.ref[Tensor]] = []
@@ -96,8 +98,8 @@ class Mixing(Probe):
             self._calls.append(_Call(run, lead, shapes))
 
     def _wanted(self, run: ForwardRun) -> bool:
-        return 2 <= self.session.step <= LAST_STEP and run.model not in self._settled and not any(
-            call.run.model == run.model for call in self._calls)
+        due = 2 <= self.session.step <= LAST_STEP and not self._waiting and run.model not in self._settled
+        return due and all(call.run.model != run.model for call in self._calls)
 
     def on_loss(self, run: LossRun) -> None:
         if self._calls and isinstance(run.target, Tensor):
@@ -146,16 +148,19 @@ class Mixing(Probe):
             return [replayed(call.run, batch) for call in calls]
 
         def then(outcome: replay.Outcome) -> None:
+            self._waiting = False
             for place, call in enumerate(facts):
                 value = outcome.value[place] if outcome.value else {"mixes": None, "why": outcome.why}
                 if value["mixes"] is not None:
                     self._settled.add(call["model"])
                 self.session.emit(decode(BatchMixing, {**call, **value}))
 
-        facts = [{"step": step, "key": f"mixing-{call.run.model}", "model": call.run.model, "batch": batch.size, "dim": batch.dim,
-                  "class_name": type(call.run.module).__name__, "site": encode(call.run.site), "evidence": batch.evidence}
-                 for call in calls]
-        replay.ask(self.session, "mixing", function, then, about)
+        facts = [{"step": step, "key": f"mixing-{call.run.model}", "model": call.run.model, "batch": batch.size,
+                  "dim": batch.dim, "evidence": batch.evidence, "class_name": type(call.run.module).__name__,
+                  "site": encode(call.run.site)} for call in calls]
+        self._waiting = True
+        if not replay.ask(self.session, "mixing", function, then, about):
+            self._waiting = False
 
 
 def _same_memory(one: Tensor | None, other: Tensor) -> bool:
@@ -209,7 +214,8 @@ def _fits(call: _Call, batch: Batch) -> bool:
     has_samples = batch.size >= 3 and call.lead.dim() > batch.dim and call.lead.shape[batch.dim] == batch.size
     gives_samples = any(n % batch.size == 0 and n > 0 for shape in call.shapes[:1] for n in shape)
     small = sum(p.numel() for p in call.run.module.parameters()) <= PARAMETERS
-    return has_samples and gives_samples and small and all(readable(t) for t in tensors_in((call.run.args, call.run.kwargs)))
+    on_cpu = all(readable(t) for t in tensors_in((call.run.args, call.run.kwargs)))
+    return has_samples and gives_samples and small and on_cpu
 
 
 # -- in the child --
@@ -339,7 +345,7 @@ def _masks(base: list[Tensor], other: list[Tensor]) -> list[Tensor] | None:
 
 
 def apart(first: Tensor, second: Tensor, batch: int) -> int | None:
-    """The dimension in which samples 0 and 1 of ``batch`` lie apart: it holds them alone, or merged with another dimension."""
+    """The dimension in which samples 0 and 1 of ``batch`` lie apart: it holds them alone, or merged with another."""
     for dim, n in enumerate(first.shape):
         if n == 0 or n % batch:
             continue
@@ -368,7 +374,7 @@ def _blame(run: ForwardRun, batch: Batch) -> dict[str, Any]:
     masks = [[(_changed(a, b), _changed(a, c)) for a, b, c in zip(one.values, two.values, three.values)]
              for one, two, three in zip(*(watch.results for watch in runs))]
     culprit = _last_mixing(runs[0].results, masks, batch.size)
-    return _told(runs[0].results[culprit], masks, batch.size) if culprit is not None else {}
+    return _told(runs[0].results[culprit], masks, batch) if culprit is not None else {}
 
 
 def _last_mixing(results: list[Result], masks: list[list[tuple[Tensor, Tensor]]], batch: int) -> int | None:
@@ -387,16 +393,24 @@ def _mixed(pair: tuple[Tensor, Tensor], batch: int) -> bool:
     return touched and apart(pair[0], pair[1], batch) is None
 
 
-def _told(result: Result, masks: list[list[tuple[Tensor, Tensor]]], batch: int) -> dict[str, Any]:
-    touched = [(shape, masks[index][place]) for shape, (index, place) in zip(result.input_shapes, result.inputs)
-               if index >= 0 and bool(masks[index][place][0].any())]
-    shape, pair = touched[0] if touched else ((), None)
+def _told(result: Result, masks: list[list[tuple[Tensor, Tensor]]], batch: Batch) -> dict[str, Any]:
+    shape, dim = _samples_in(result, masks, batch)
     module = result.module
     batch_first = getattr(module, "batch_first", None)
     return {
         "op": result.name, "op_site": encode(result.site) if result.site else None,
-        "op_input": list(shape or next(iter(result.input_shapes), ())), "op_output": list(result.values[0].shape), "op_dim": apart(*pair, batch) if pair else None,
+        "op_input": list(shape), "op_output": list(result.values[0].shape), "op_dim": dim,
         "axis": result.scalars["dim"] if isinstance(result.scalars["dim"], int) else None,
         "module_class": type(module).__name__ if module is not None else "",
         "made_at": encode(site) if module is not None and (site := made_at(module)) else None,
         "batch_first": batch_first if isinstance(batch_first, bool) else None}
+
+
+def _samples_in(result: Result, masks: list[list[tuple[Tensor, Tensor]]], batch: Batch) -> tuple[tuple[int, ...], int | None]:
+    """The first operand that holds samples: its shape, and in which dimension."""
+    for shape, (index, place) in zip(result.input_shapes, result.inputs):
+        if index < 0 and len(shape) > batch.dim and shape[batch.dim] == batch.size:  # the module's own input
+            return shape, batch.dim
+        if index >= 0 and bool(masks[index][place][0].any()):
+            return shape, apart(*masks[index][place], batch.size)
+    return next(iter(result.input_shapes), ()), None
