@@ -1,6 +1,8 @@
-"""The ledger of what was fed: each batch of a model's inputs as content hashes and column statistics, by training and evaluation.
+"""The ledger of what was fed: each batch of a model's inputs as content hashes and column statistics, by training and
+evaluation.
 
-No tensor is kept: a batch is reduced to hashes, at most 256 columns of numbers and its labels, until the step that used it is over.
+No tensor is kept: a batch is reduced to hashes, at most 256 columns of numbers and its labels, until the step that used
+it is over.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from traindx.probes import sites
 from traindx.probes.loaders import Loaders
 from traindx.probes.rows import Array
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session
-from traindx.probes.tensors import readable, tensors_in
+from traindx.probes.tensors import number, readable, tensors_in
 
 MODELS = 8  # models with a ledger
 GROUPS = 8  # places of evaluation of one model
@@ -52,7 +54,9 @@ def install(session: Session) -> None:
 
 
 class _Allowance(Budget):
-    """A Budget with some seconds free: short runs are seen whole. It counts the thread's own seconds, not those of a busy machine."""
+    """A Budget with some seconds free: short runs are seen whole. It counts the thread's own seconds, not those of a
+    busy machine.
+    """
 
     def allows(self) -> bool:
         return self.spent < FREE_SECONDS or super().allows()
@@ -312,7 +316,7 @@ class Ledger(Probe):
         self._bad: set[tuple[int, str]] = set()
         self._random = random.Random(5)
 
-    # -- hooks ----------------------------------------------------------------------------------------------------------
+    # -- hooks
 
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
         made = Loaders.instance._seen.get(self.session.ids.of(loader)) if loader is not None else None
@@ -380,7 +384,8 @@ class Ledger(Probe):
 
     def before_backward(self, run: BackwardRun) -> None:
         root = run.roots[0] if run.roots else None
-        if readable(root) and root.numel() == 1 and not math.isfinite(float(root.detach())):
+        value = number(root)
+        if value is not None and not math.isfinite(value):
             self._look_for_nonfinite()
 
     def on_tick(self, step: int) -> None:
@@ -403,7 +408,7 @@ class Ledger(Probe):
             self._close_epoch(model, False)
         self._say(True)
 
-    # -- a forward ------------------------------------------------------------------------------------------------------
+    # -- a forward
 
     def _key(self, module: nn.Module) -> tuple[int, frozenset[str]]:
         """Which set of weights this is (0: none), and the names of forward's parameters that are targets."""
@@ -518,10 +523,10 @@ class Ledger(Probe):
         if not target.is_floating_point():
             if target.dim() == 1 and target.dtype is not torch.bool:
                 batch.labels, batch.values = target.numpy().astype(np.int64), None
-        elif target.dim() == 1 or target.dim() == 2 and target.shape[1] <= 16:
+        elif target.dim() == 1 or (target.dim() == 2 and target.shape[1] <= 16):
             batch.values, batch.labels = _flat(target, 1).astype(np.float64), None
 
-    # -- targets ----------------------------------------------------------------------------------------------------------
+    # -- targets
 
     def _fed_to(self, run: LossRun) -> _Batch | None:
         """The latest batch in the same gradient mode with as many rows as the target."""
@@ -537,7 +542,7 @@ class Ledger(Probe):
         target = run.target
         if not readable(target):
             return
-        if target.is_floating_point() and (not readable(target) or not math.isfinite(float(target.detach().sum()))):
+        if target.is_floating_point() and not math.isfinite(float(target.detach().sum())):
             self._note_nonfinite("target", target, batch)
         self._latest = (self._latest[0], weakref.ref(target), batch)
         if batch.paired:
@@ -580,7 +585,7 @@ class Ledger(Probe):
         threshold = 0.5 if function == "binary_cross_entropy" else 0.0
         guess = (
             scores.argmax(1)
-            if batch.classes > 2 or scores.ndim == 2 and scores.shape[1] == 2
+            if batch.classes > 2 or (scores.ndim == 2 and scores.shape[1] == 2)
             else (scores.reshape(-1) > threshold)
         )
         for label in np.unique(labels).tolist():
@@ -589,7 +594,7 @@ class Ledger(Probe):
             entry[0] = 0.9 * entry[0] + float((guess[mine] == label).sum())
             entry[1] = 0.9 * entry[1] + float(mine.sum())
 
-    # -- when it is known what a batch was for ------------------------------------------------------------------------------
+    # -- when it is known what a batch was for
 
     def _settle_evaluations(self) -> None:
         if self._pending and not self._pending[-1].grad:
@@ -613,7 +618,8 @@ class Ledger(Probe):
         hashes = batch.rows.tolist()
         self._follow_batches(model, batch)
         labels = batch.labels.tolist() if batch.labels is not None else [-1] * len(hashes)
-        met, new = group.met, np.zeros(len(hashes), bool)
+        met = group.met
+        new: Array = np.zeros(len(hashes), bool)
         room = len(met) < DISTINCT
         for i, (key, label) in enumerate(zip(hashes, labels)):
             old = met.get(key)
@@ -763,7 +769,7 @@ class Ledger(Probe):
             group.changed += int((group.before[0] != rows).sum())
         group.before = (rows, labels)
 
-    # -- the first layer ------------------------------------------------------------------------------------------------------
+    # -- the first layer
 
     def _first(self, key: int, module: nn.Module, args: tuple[Any, ...], run: ForwardRun) -> None:
         value = next(tensors_in(args, 1), None)
@@ -788,14 +794,14 @@ class Ledger(Probe):
             values = values.movedim(1, -1) if channels else values
             entry.take(values.reshape(-1, values.shape[-1])[:8192, :1024].numpy())
 
-    # -- NaN and infinity -------------------------------------------------------------------------------------------------------
+    # -- NaN and infinity
 
     def _look_for_nonfinite(self) -> None:
         """The loss is not finite: were the latest input and target?"""
         batch = self._latest[2]
         for what, ref in (("input", self._latest[0]), ("target", self._latest[1])):
             tensor = ref() if ref is not None else None
-            if batch is not None and readable(tensor) and tensor.is_floating_point():
+            if batch is not None and tensor is not None and readable(tensor) and tensor.is_floating_point():
                 self._note_nonfinite(what, tensor, batch)
 
     def _note_nonfinite(self, what: str, tensor: Tensor, batch: _Batch) -> None:
@@ -822,7 +828,7 @@ class Ledger(Probe):
             )
         )
 
-    # -- saying it ----------------------------------------------------------------------------------------------------------------
+    # -- saying it
 
     def _say(self, everything: bool) -> None:
         for model in self.models.values():

@@ -56,16 +56,15 @@ class Reseeding(Probe):
         for owner, name in (
             (np.random, "default_rng"),
             (np.random, "seed"),
-            (np.random, "RandomState"),
             (random, "seed"),
             (torch, "manual_seed"),
             (importlib.import_module("torch.random"), "manual_seed"),
         ):
-            if not isinstance(getattr(owner, name, None), type):
-                label = f"{owner.__name__}.{name}"
-                patching.replace(
-                    session.stack, owner, name, lambda original, label=label: _observed(original, session, label, self)
-                )
+            self._patch(owner, name)
+
+    def _patch(self, owner: Any, name: str) -> None:
+        label = f"{owner.__name__}.{name}"
+        patching.replace(self.session.stack, owner, name, lambda original: _observed(original, self.session, label, self))
 
     def seeded(self, site: Site | None, function: str, seed: Any) -> None:
         if site is None or not isinstance(seed, (int, np.integer)):

@@ -1,14 +1,16 @@
-"""Rows of a batch as numbers: content hashes, how much a row says, and whether rows foretell their labels. NumPy, no torch state."""
+"""Rows of a batch as numbers: content hashes, how much a row says, and whether rows foretell their labels. NumPy, no
+torch state.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+Array: TypeAlias = NDArray[Any]
 HASHED = 512  # elements of a row that are hashed one by one; longer rows: as many positions, and a sum over the rest
 KEPT = 256  # columns of which statistics are kept
 NEAREST = 5
@@ -52,7 +54,8 @@ def _mixed(values: Array) -> Array:
 
 
 def bits_of(sample: Array, total: int) -> float:
-    """How many bits a row says at least, were its columns independent: 32 for a column whose values hardly ever recur."""
+    """How many bits a row says at least, were its columns independent: 32 for a column whose values hardly ever recur.
+    """
     if len(sample) < 8:
         return 0.0
     chosen = sample[:, positions(sample.shape[1], 48)]
@@ -98,7 +101,9 @@ def nearest(rows: Array, count: int = NEAREST) -> Array:
 
 
 def foretold(rows: Array, target: Array, classes: bool) -> tuple[float, float, float, float] | None:
-    """Agreement of labels with the nearest rows' labels; mean and spread of the same under shuffled labels; the best single column's z."""
+    """Agreement of labels with the nearest rows' labels; mean and spread of the same under shuffled labels; the best
+    single column's z.
+    """
     rows = standardised(rows)
     if len(rows) < 60 or rows.shape[1] == 0:
         return None
@@ -127,8 +132,9 @@ def _best_column(rows: Array, target: Array, classes: bool) -> float:
 
 
 def straight_lines(rows: Array, target: Array) -> tuple[int, float, int]:
-    """The column on which the target lies on a straight line best: its index, the largest residual in target standard deviations, and how
-    many columns have an exact line."""
+    """The column on which the target lies on a straight line best: its index, the largest residual in target standard
+    deviations, and how many columns have an exact line.
+    """
     target = target.astype(np.float64)
     spread = target.std()
     columns = rows.astype(np.float64)

@@ -1,4 +1,6 @@
-"""Scalers of scikit-learn: on which rows they were fitted, and which tables they transformed. Patched when the program imports them."""
+"""Scalers of scikit-learn: on which rows they were fitted, and which tables they transformed. Patched when the program
+imports them.
+"""
 
 from __future__ import annotations
 

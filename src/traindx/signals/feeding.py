@@ -63,8 +63,8 @@ class Feeding:
 class Progress:
     """The training loss at its beginning and end, beside what guessing would give.
 
-    ``chance`` is the loss of a model that knows only the mix of labels: its entropy for classes, the variance for squared errors;
-    None where the loss is of another kind.
+    ``chance`` is the loss of a model that knows only the mix of labels: its entropy for classes, the variance for
+    squared errors; None where the loss is of another kind.
     """
 
     first: float
@@ -111,7 +111,8 @@ def _chance(calls: list[LossCall]) -> float | None:
 
 
 def _binary_counts(call: LossCall) -> dict[int, int]:
-    if call.target_mean is None or call.target_min is None or call.target_max is None or call.target_min < 0 or call.target_max > 1:
+    low, high = call.target_min, call.target_max
+    if call.target_mean is None or low is None or high is None or low < 0 or high > 1:
         return {}
     ones = round(1000 * call.target_mean)
     return {0: 1000 - ones, 1: ones}

@@ -11,8 +11,9 @@ from traindx.core.observed import Observation, Site
 class Columns:
     """Input columns over the distinct rows of a group; at most 256 of the ``total`` elements of a row, chosen once.
 
-    ``low``/``high`` are over all elements seen. ``levels`` counts the distinct values in a sample of rows, ``spacing`` is the smallest
-    gap between two of them, ``at_low``/``at_high`` are the shares of that sample that lie at its very ends.
+    ``low``/``high`` are over all elements seen. ``levels`` counts the distinct values in a sample of rows, ``spacing``
+    is the smallest gap between two of them, ``at_low``/``at_high`` are the shares of that sample that lie at its very
+    ends.
     """
 
     rows: int
@@ -29,19 +30,20 @@ class Columns:
 
 @dataclass(frozen=True, kw_only=True)
 class Fed(Observation):
-    """Rows that one model was fed with, in training (``group`` is ``train``) or at one place of evaluation. ``key`` is ``fed-<model>-<group>``.
+    """Rows that one model was fed with, in training (``group`` is ``train``) or at one place of evaluation. ``key`` is
+    ``fed-<model>-<group>``.
 
-    ``model`` stands for a set of weights: wrappers of one module are one model. ``bits`` estimates how much a row says (two continuous
-    columns: 64), so that equal rows by chance can be told from copies; ``whole`` means that all elements are whole numbers.
-    ``inputs`` counts the tensors of one call. ``known`` is the share of the latest rows that training had met before: 1 when all its rows are known. ``skipped`` batches were not
-    looked at. ``loader`` and ``dataset`` are 0 where no DataLoader delivered the batches.
-    ``trained`` counts the distinct evaluated rows that training had seen before; of the last pass, ``full`` and ``clean`` count the
-    batches of which (nearly) all and (nearly) no rows were. ``compared`` rows at the same places of two passes, ``changed`` of which differ
-    although their labels do not.
-    ``epoch_rows``/``epoch_distinct``: the first fully seen epoch of a loader whose sampler draws without replacement;
-    ``repeated_labels`` are the labels of rows met again in it.
-    ``run`` is the longest run of steps that were fed the same rows, ending at ``run_last``; ``run_held`` of them used the very same
-    memory. ``storage_rows`` is how many such rows the memory of the batch holds.
+    ``model`` stands for a set of weights: wrappers of one module are one model. ``bits`` estimates how much a row says
+    (two continuous columns: 64), so that equal rows by chance can be told from copies; ``whole`` means that all
+    elements are whole numbers. ``inputs`` counts the tensors of one call. ``known`` is the share of the latest rows
+    that training had met before: 1 when all its rows are known. ``skipped`` batches were not looked at. ``loader`` and
+    ``dataset`` are 0 where no DataLoader delivered the batches. ``trained`` counts the distinct evaluated rows that
+    training had seen before; of the last pass, ``full`` and ``clean`` count the batches of which (nearly) all and
+    (nearly) no rows were. ``compared`` rows at the same places of two passes, ``changed`` of which differ although
+    their labels do not. ``epoch_rows``/``epoch_distinct``: the first fully seen epoch of a loader whose sampler draws
+    without replacement; ``repeated_labels`` are the labels of rows met again in it. ``run`` is the longest run of steps
+    that were fed the same rows, ending at ``run_last``; ``run_held`` of them used the very same memory.
+    ``storage_rows`` is how many such rows the memory of the batch holds.
     """
 
     model: int
@@ -87,8 +89,9 @@ class Fed(Observation):
 class Neighbours:
     """How much the label is foretold by the nearest other rows, on at most 1500 distinct training rows.
 
-    Classes: share of the 5 nearest rows with the same label; values: correlation with their mean. ``expected`` and ``spread`` are mean
-    and standard deviation of the same under shuffled labels. ``column_z``: the strongest single column's correlation, in standard errors.
+    Classes: share of the 5 nearest rows with the same label; values: correlation with their mean. ``expected`` and
+    ``spread`` are mean and standard deviation of the same under shuffled labels. ``column_z``: the strongest single
+    column's correlation, in standard errors.
     """
 
     rows: int
@@ -100,8 +103,10 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Giveaway:
-    """The input column that gives the target away best. ``error`` is the largest residual of an exact straight line, in target standard
-    deviations (0: the column is the target); ``columns`` counts those with such an exact line; ``one_to_one`` for class labels."""
+    """The input column that gives the target away best. ``error`` is the largest residual of an exact straight line, in
+    target standard deviations (0: the column is the target); ``columns`` counts those with such an exact line;
+    ``one_to_one`` for class labels.
+    """
 
     column: int
     rows: int
@@ -113,12 +118,14 @@ class Giveaway:
 
 @dataclass(frozen=True, kw_only=True)
 class Labels(Observation):
-    """Targets that came with training rows, one per row. ``key`` is ``labels-<model>``; ``classes`` is the width of the logits (0: values).
+    """Targets that came with training rows, one per row. ``key`` is ``labels-<model>``; ``classes`` is the width of the
+    logits (0: values).
 
-    ``pure`` is the share of equal pairs among the labels of one step, ``pure_expected`` the same for a shuffled order; ``run`` is the
-    mean length of runs of one label along the whole order of training. ``distinct`` counts different rows by label.
-    ``again`` counts rows met again, ``again_same`` those with the same label; ``conflicting`` distinct rows that had two labels.
-    ``recall`` is by class, over the latest training batches. ``held_out`` counts the labels seen in evaluation.
+    ``pure`` is the share of equal pairs among the labels of one step, ``pure_expected`` the same for a shuffled order;
+    ``run`` is the mean length of runs of one label along the whole order of training. ``distinct`` counts different
+    rows by label. ``again`` counts rows met again, ``again_same`` those with the same label; ``conflicting`` distinct
+    rows that had two labels. ``recall`` is by class, over the latest training batches. ``held_out`` counts the labels
+    seen in evaluation.
     """
 
     model: int
@@ -153,7 +160,9 @@ class Labels(Observation):
 
 @dataclass(frozen=True, kw_only=True)
 class NonFiniteFed(Observation):
-    """A batch with NaN or infinity in it. ``what`` is input or target; ``rows`` are positions in the batch, ``columns`` in a row (some)."""
+    """A batch with NaN or infinity in it. ``what`` is input or target; ``rows`` are positions in the batch, ``columns``
+    in a row (some).
+    """
 
     model: int
     what: str
@@ -171,8 +180,9 @@ class NonFiniteFed(Observation):
 class FirstWeights(Observation):
     """What enters the first layer that has weights, on the first steps. ``key`` is ``first-<model>``.
 
-    ``rms`` is the root mean square by feature (last dimension, channels of a convolution), over all batches looked at; ``centre`` the mean.
-    ``binary``: only zeros and ones were seen. ``raw``: the tensor is the model's own input, no operation in between.
+    ``rms`` is the root mean square by feature (last dimension, channels of a convolution), over all batches looked at;
+    ``centre`` the mean. ``binary``: only zeros and ones were seen. ``raw``: the tensor is the model's own input, no
+    operation in between.
     """
 
     model: int
@@ -191,7 +201,8 @@ class FirstWeights(Observation):
 
 @dataclass(frozen=True, kw_only=True)
 class ScalerFitted(Observation):
-    """A scikit-learn scaler that was fitted. ``key`` is ``scaler-<n>``. ``centre``/``scale`` are the statistics by column (at most 64).
+    """A scikit-learn scaler that was fitted. ``key`` is ``scaler-<n>``. ``centre``/``scale`` are the statistics by
+    column (at most 64).
 
     ``parts`` are the tables it has transformed since: rows, and mean and standard deviation of the outcome by column.
     """
@@ -219,7 +230,9 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Reseeded(Observation):
-    """A line that seeds a random generator with the same seed again and again. ``key`` is ``reseeded-<n>``. ``steps``: distinct training steps."""
+    """A line that seeds a random generator with the same seed again and again. ``key`` is ``reseeded-<n>``. ``steps``:
+    distinct training steps.
+    """
 
     site: Site | None
     function: str

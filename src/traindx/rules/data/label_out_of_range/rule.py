@@ -93,7 +93,7 @@ def _wanted(call: LossCall) -> str | None:
     low, high = call.target_min, call.target_max
     if low is None or high is None or not call.grad:
         return None
-    if call.function.startswith("binary_cross_entropy") or call.function == "cross_entropy" and "float" in call.target_dtype:
+    if call.function.startswith("binary_cross_entropy") or (call.function == "cross_entropy" and "float" in call.target_dtype):
         return "0 .. 1" if low < -1e-3 or high > 1 + 1e-3 else None
     if call.function in SIGNS:
         return "-1, 1" if low >= 0 and high <= 1 and low < high else None

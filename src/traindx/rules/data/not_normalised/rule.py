@@ -92,7 +92,7 @@ def _raw(first: FirstWeights) -> bool:
         return False
     scales = _scales(first)
     top = max(scales, default=0.0)
-    return top > LARGE or top > LARGE / 3 and top / min(scales) > UNEVEN
+    return top > LARGE or (top > LARGE / 3 and top / min(scales) > UNEVEN)
 
 
 def _scales(first: FirstWeights) -> list[float]:

@@ -102,7 +102,7 @@ def _seeded(train: Fed, reseeded: list[Reseeded]) -> Finding | None:
 def _iterated(train: Fed) -> Finding | None:
     if not train.loader or train.dataset_size is None or train.dataset_size < 2 * train.batch_size:
         return None
-    if train.iterations < 0.8 * train.run or train.iter_site is not None and ".fit(" in train.iter_site.code:
+    if train.iterations < 0.8 * train.run or (train.iter_site is not None and ".fit(" in train.iter_site.code):
         return None  # a trainer told to repeat few batches does so on purpose
     return _finding(train, ITERATED.fill(size=train.dataset_size), sites(train.iter_site, train.loader_site, train.site))
 

@@ -88,7 +88,7 @@ def _plain(call: LossCall) -> bool:
     classes = call.input_shape[call.class_dim] if call.class_dim is not None and call.input_shape else 0
     return (call.step <= 1 and call.function in ("cross_entropy", "nll_loss") and call.reduction == "mean" and call.weight is None
             and not call.label_smoothing and classes > 1 and "int" in call.target_dtype and call.value is not None and math.isfinite(call.value)
-            and (call.function == "cross_entropy" and call.origin is None or call.origin == "log_softmax"))
+            and ((call.function == "cross_entropy" and call.origin is None) or call.origin == "log_softmax"))
 
 
 def _judge(call: LossCall, value: float) -> Iterator[Finding]:

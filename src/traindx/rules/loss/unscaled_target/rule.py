@@ -157,7 +157,7 @@ def _target_range(ops: tuple[Op, ...], op: Op) -> tuple[float | None, float | No
 
 def _squared(ops: tuple[Op, ...], index: int) -> bool:
     users = [op for op in ops if any(each.op == index for each in op.inputs)]
-    return any(op.name in ("pow", "__pow__", "square") or op.name in ("mul", "__mul__") and all(each.op == index for each in op.inputs)
+    return any(op.name in ("pow", "__pow__", "square") or (op.name in ("mul", "__mul__") and all(each.op == index for each in op.inputs))
                for op in users)
 
 
