@@ -255,6 +255,7 @@ class _Model:
     epoch: tuple[int, int] = (0, 0)
     epoch_rows: set[int] = field(default_factory=set)
     epoch_seen: int = 0
+    counted: _Delivered | None = None
     epoch_whole: bool = True
     epoch_repeats: Counter[int] = field(default_factory=Counter)
     epochs: list[tuple[int, int, dict[int, int]]] = field(default_factory=list)
@@ -655,8 +656,9 @@ class Ledger(Probe):
 
     def _follow_epoch(self, model: _Model, batch: _Batch, hashes: list[int], labels: list[int]) -> None:
         delivered = batch.delivered
-        if delivered is None or delivered.sampler not in _WITHOUT_REPLACEMENT:
+        if delivered is None or delivered is model.counted or delivered.sampler not in _WITHOUT_REPLACEMENT:
             return
+        model.counted = delivered  # a batch that is fed again was drawn once
         epoch = (delivered.loader, delivered.iterations)
         if epoch != model.epoch:
             self._close_epoch(model, True)

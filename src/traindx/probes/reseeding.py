@@ -64,7 +64,8 @@ class Reseeding(Probe):
 
     def _patch(self, owner: Any, name: str) -> None:
         label = f"{owner.__name__}.{name}"
-        patching.replace(self.session.stack, owner, name, lambda original: _observed(original, self.session, label, self))
+        stack, session = self.session.stack, self.session
+        patching.replace(stack, owner, name, lambda original: _observed(original, session, label, self))
 
     def seeded(self, site: Site | None, function: str, seed: Any) -> None:
         if site is None or not isinstance(seed, (int, np.integer)):
