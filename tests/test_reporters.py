@@ -97,7 +97,7 @@ def test_reflow_joins_paragraphs_and_leaves_code():
 
 # -- terminal ---------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("columns", [40, 60, 80])
+@pytest.mark.parametrize("columns", [50, 60, 80])
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_no_line_is_wider_than_the_terminal(report, language, columns):
     for colours in (style.PLAIN, style.Style(True)):

@@ -36,7 +36,7 @@ def launch(command: Sequence[str], folder: Path, settings: dict[str, Any],
            watch: Callable[[Recording], None] = lambda recording: None, stdout: Any = None) -> Outcome:
     """Runs ``command`` to its end.
 
-    ``watch`` is called with the growing recording, about ten times a second when there is news.
+    ``watch`` is called with the recording: once while it is empty, then about ten times a second when there is news.
     ``stdout`` is where the script's output goes, if not to our own.
     """
     environment = dict(os.environ)
@@ -47,6 +47,7 @@ def launch(command: Sequence[str], folder: Path, settings: dict[str, Any],
     began = time.monotonic()
     child = subprocess.Popen(command, env=environment, stdout=stdout)
     with _passing_signals_to(child):
+        watch(recording)
         while True:
             try:
                 returned = child.wait(POLL_SECONDS)

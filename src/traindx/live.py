@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from traindx import messages
 from traindx.core.findings import Judged
 from traindx.core.recording import Recording
+from traindx.core.rules import all_rules
 from traindx.core.text import EMPTY, Language
 from traindx.diagnosis import diagnose
 
@@ -37,12 +38,21 @@ class Live:
 
     def __call__(self, recording: Recording) -> None:
         now, step = self._clock(), recording.steps
+        if recording.empty:
+            self._get_ready()
+            return
         if now < self._rest_until or (step < self._next and now - self._looked < SECONDS):
             return
         self._next = next_look(step)
         self._look(recording, step)
         self._looked = self._clock()
-        self._rest_until = self._looked + REST * (self._looked - now)
+        self._rest_until = self._looked + min(SECONDS, REST * (self._looked - now))
+
+    @staticmethod
+    def _get_ready() -> None:
+        """Executes the rules while the script still starts: the first look is then a quick one."""
+        for rule in all_rules().values():
+            _ = rule.needs
 
     def _look(self, recording: Recording, step: int) -> None:
         sure = {judged.rule: judged for judged in diagnose(recording, self.rules).findings if _is_sure(judged)}

@@ -120,7 +120,7 @@ class Rule:
 
     @property
     def title(self) -> Text:
-        return Text(self.page("en").title, self.page("zh").title)
+        return Text(title_of(self.module.__doc__ or ""), title_of(self.module.ZH))
 
     def page(self, language: Language) -> Page:
         text = self.module.ZH if language == "zh" else self.module.__doc__
@@ -131,12 +131,16 @@ class Rule:
         return (self.folder / f"{which}.py").read_text(encoding="utf-8")
 
 
+def title_of(text: str) -> str:
+    return text.strip().partition("\n")[0].strip().rstrip(".。")
+
+
 def parse_page(text: str, headings: tuple[str, ...]) -> Page:
     """A title line, then ``Heading:`` at the start of a line opens each section."""
-    title, _, body = inspect.cleandoc(text).partition("\n")
+    body = inspect.cleandoc(text).partition("\n")[2]
     pattern = re.compile(rf"^({'|'.join(map(re.escape, headings))})[:：][ \t]*", re.MULTILINE)
     parts = pattern.split(body)
-    return Page(title.strip().rstrip(".。"), {name: part.strip() for name, part in zip(parts[1::2], parts[2::2])})
+    return Page(title_of(text), {name: part.strip() for name, part in zip(parts[1::2], parts[2::2])})
 
 
 @cache

@@ -13,10 +13,13 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 def width(text: str) -> int:
     """Columns on a terminal; colour codes take none."""
-    return sum(_columns(letter) for letter in _ANSI.sub("", text))
+    text = _ANSI.sub("", text)
+    return len(text) if text.isascii() else sum(map(_columns, text))
 
 
 def _columns(letter: str) -> int:
+    if letter.isascii():
+        return 1
     if unicodedata.combining(letter) or unicodedata.category(letter) in ("Cf", "Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
@@ -50,7 +53,7 @@ def wrap(text: str, columns: int, first: str = "", rest: str | None = None) -> l
     lines, line, empty = [], first, True
     for blank, unit in _units(text):
         space = " " if blank and not empty else ""
-        if not empty and width(line) + len(space) + width(unit) > columns:
+        if (not empty or first.strip()) and line != rest and width(line) + len(space) + width(unit) > columns:
             lines.append(line)
             line, space = rest, ""
         for part in _broken(unit, columns - width(line) - len(space), columns - width(rest)):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 COLUMNS = 80
-NARROWEST = 40
+NARROWEST = 50
 
 
 @dataclass(frozen=True)

@@ -113,8 +113,8 @@ class _Page:
             yield ""
             yield self.style.level(self.say(messages.NOTES_TITLE), "note")
         for judged in notes:
-            place = f"{printable(judged.finding.where.short)}  " if judged.finding.where else ""
-            yield from wrap(self.say(judged.title), self.columns, f"  {judged.rule}  {place}", "      ")
+            place = f" ({printable(judged.finding.where.short)})" if judged.finding.where else ""
+            yield from wrap(f"{judged.rule}{place}: {self.say(judged.title)}", self.columns, "  ", "      ")
 
     def _monitors(self) -> Iterator[str]:
         monitors = Monitors.in_series(self.report.signals).monitors
