@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "signals": {"core", "signals"},
     "rules": {"core", "signals"},
     "probes": {"core", "probes"},
-    "boot": {"probes", "boot"},
+    "boot": {"core", "probes", "boot"},
     "reporters": {"core", "signals", "reporters", "messages", "__version__"},
 }
 

@@ -134,3 +134,30 @@ def test_a_block_without_training_reports_nothing():
 
 def test_before_the_block_there_is_nothing_to_say():
     assert traindx.watch().report().findings == []
+
+
+def test_a_step_that_raised_does_not_hide_those_after_it():
+    job = Job()
+
+    def closure():
+        raise RuntimeError("in the closure")
+    with traindx.watch() as dx:
+        job.run(2)
+        for _ in range(3):
+            with pytest.raises(RuntimeError):
+                job.optimizer.step(closure)
+        job.run(4)
+    assert dx.report().report.steps == 6
+
+
+def test_a_step_within_a_step_is_one():
+    class Twice(torch.optim.SGD):
+        def step(self, closure=None):
+            super().step()
+            return super().step()
+    job = Job()
+    job.optimizer = Twice(job.model.parameters(), lr=0.1)
+    job.schedule = torch.optim.lr_scheduler.StepLR(job.optimizer, 5)
+    with traindx.watch() as dx:
+        job.run(3)
+    assert dx.report().report.steps == 3

@@ -5,9 +5,10 @@ import signal as signals
 from collections.abc import Collection, Sequence
 
 from traindx import messages
+from traindx.boot import NOT_WATCHING
 from traindx.core.findings import Report, Verdict
 from traindx.core.judge import judge
-from traindx.core.observed import MAX_STEPS, Ended
+from traindx.core.observed import MAX_STEPS, Ended, ProbeFailed
 from traindx.core.observed.program import BackwardCall, Window
 from traindx.core.recording import Recording
 from traindx.core.rules import UnknownRule, all_rules, matching
@@ -69,7 +70,8 @@ def stopped_by(recording: Recording, outcome: Outcome) -> str | None:
 def no_training(recording: Recording, failed: bool = False) -> Text | None:
     """Why nothing was seen to be trained, None where something was."""
     backward = any(event.what == "backward" for window in recording.of(Window) for event in window.events)
-    if recording.steps or backward or recording.of(BackwardCall):
+    unwatched = any(failure.probe == NOT_WATCHING for failure in recording.of(ProbeFailed))
+    if recording.steps or backward or unwatched or recording.of(BackwardCall):
         return None
     if failed:
         return messages.ENDED_EARLY

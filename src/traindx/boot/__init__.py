@@ -4,6 +4,7 @@ from __future__ import annotations
 import atexit
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import json
 import os
 import sys
@@ -14,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 _began = time.perf_counter()
+NOT_WATCHING = "boot"
 
 
 def begin(settings_json: str) -> None:
@@ -28,11 +30,12 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, name: str, path: Sequence[str] | None,
+                  target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
         if name != "torch":
             return None
         sys.meta_path.remove(self)
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
             loader: Any = spec.loader
             original = loader.exec_module
@@ -57,9 +60,19 @@ def _watch(settings: dict[str, Any]) -> None:
     except Exception as problem:
         if os.environ.get("TRAINDX_DEBUG"):
             raise
-        sys.stderr.write(f"traindx: not watching ({type(problem).__name__}: {problem})\n")
+        _not_watching(problem, settings["folder"])
         return
     atexit.register(_end, session)
+
+
+def _not_watching(problem: Exception, folder: str) -> None:
+    """Said at once, and kept for the report: silence must not look like a script that trains nothing."""
+    from traindx.core.observed import ProbeFailed
+    from traindx.core.recording import EVENTS, to_line
+    error = f"{type(problem).__name__}: {problem}"
+    sys.stderr.write(f"traindx: not watching ({error})\n")
+    with open(Path(folder) / EVENTS, "a", encoding="utf-8") as file:
+        file.write(to_line(ProbeFailed(probe=NOT_WATCHING, error=error)))
 
 
 def _end(session: Any) -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 import weakref
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from traindx.core.observed import Site
 from traindx.core.observed.program import OptimizerMade, SchedulerMade
-from traindx.probes import patching, sites
+from traindx.probes import modules, patching, sites
 from traindx.probes.session import ClipRun, Probe, ScalerRun, Session, StepRun
 from traindx.probes.tensors import number
 
@@ -56,7 +57,7 @@ class _Steps:
         session = self.session
         if not session.watching:
             return
-        self.depth += 1
+        self.depth = self.depth + 1 if self.depth == 0 else _steps_on_the_stack()
         if self.depth > 1:
             return
         announce(optimizer, session, None)  # one that was made before the session
@@ -78,6 +79,7 @@ class _Steps:
             self.stop()
 
     def stop(self) -> None:
+        """Ends the script as ``sys.exit`` would."""
         self.asked_to_stop += 1
         if self.asked_to_stop > 3:  # the script swallows SystemExit (a bare except)
             self.session.end("max-steps")
@@ -88,11 +90,21 @@ class _Steps:
         raise StopTraining(MAX_STEPS_STATUS)
 
 
+def _steps_on_the_stack() -> int:
+    """How many optimizer steps are really running: one that raised has left none of its own, but was counted."""
+    file, count = Optimizer.profile_hook_step.__code__.co_filename, 0
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        count += frame.f_code.co_filename == file and frame.f_code.co_name == "wrapper"
+        frame = frame.f_back
+    return count
+
+
 def _observed_init(original: Any, session: Session) -> Any:
     def __init__(self: Optimizer, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if session.watching:
-            announce(self, session, sites.here(2))
+            announce(self, session, modules.construction_site(self))
     return patching.dressed(__init__, original)
 
 

@@ -95,7 +95,7 @@ def _grid(axes: Axes) -> Iterable[str]:
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text x="{LEFT - 6}" y="{y + 3:.1f}" text-anchor="end">{escape(number(value))}</text>'
     first, last = axes.steps
-    for step, anchor in ((first, "start"), (last, "end")):
+    for step, anchor in {first: "start", last: "end" if last > first else "middle"}.items():
         yield f'<text x="{axes.x(step):.1f}" y="{HEIGHT - 6}" text-anchor="{anchor}">{step}</text>'
 
 

@@ -69,8 +69,8 @@ def _facts(judged: Judged, report: Report) -> Iterator[tuple[Text, str]]:
     yield messages.CAUSE, both(finding.cause)
     yield messages.FIX, both(finding.fix)
     if finding.also:
-        places = (f"<code>{escape(place(site))}  {escape(site.code)}</code>" for site in finding.also)
-        yield messages.ALSO, "<br>".join(places)
+        places = (f'<code class="line">{escape(place(site))}  {escape(site.code)}</code>' for site in finding.also)
+        yield messages.ALSO, "".join(places)
     if folded := words.folded_under(judged, report):
         yield messages.EXPLAINS, "<br>".join(f"<code>{escape(j.rule)}</code> {both(j.title)}" for j in folded)
     yield messages.CONFIDENCE_IS, both(words.confidence_of(judged))
