@@ -148,7 +148,8 @@ class Losses(Probe):
             reduction=str(run.arguments.get("reduction", "mean")), input_shape=shape_of(run.input), target_shape=shape_of(run.target),
             input_dtype=dtype_of(run.input), target_dtype=dtype_of(run.target), requires_grad=getattr(run.input, "requires_grad", False),
             label_smoothing=float(run.arguments.get("label_smoothing") or 0.0), ignore_index=run.arguments.get("ignore_index"),
-            weight=_weights(run.arguments.get("weight")), pos_weight=run.arguments.get("pos_weight") is not None)
+            weight=_weights(run.arguments.get("weight")), pos_weight=run.arguments.get("pos_weight") is not None,
+            pos_weights=_weights(run.arguments.get("pos_weight")))
         origin = self.session.origins.of(run.input)
         if origin:
             call = replace(call, origin=origin[0], origin_site=origin[1], origin_made_at=origin[2])

@@ -152,6 +152,7 @@ class LossCall(Observation):
     ignore_index: int | None = None
     weight: tuple[float, ...] | None = None
     pos_weight: bool = False
+    pos_weights: tuple[float, ...] | None = None
     label_smoothing: float = 0.0
     origin: str | None = None
     origin_site: Site | None = None
