@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from traindx.core.observed import Site
 from traindx.core.observed.mode import DropInEval, ForwardPass, Stretch, TrainedInMode
@@ -337,7 +338,7 @@ class Modes(Probe):
             root.looked = self.session.step
             recurrent = (m for m in run.module.modules() if isinstance(m, nn.RNNBase))
             root.recurrent = [weakref.ref(m) for m in recurrent if modules.drops(m)]
-            parameters = list(run.module.parameters())
+            parameters = [p for p in run.module.parameters() if not is_lazy(p)]
             root.parameters = frozenset(self.session.ids.of(p) for p in parameters)
             root.shapes, root.size = tuple(shape_of(p) for p in parameters), sum(p.numel() for p in parameters)
         return root

@@ -37,7 +37,7 @@ def shadow(wrapper: types.FunctionType, original: Any) -> Any:
         return _builtin_too(functools.update_wrapper(wrapper, original), original)
     twin = types.FunctionType(wrapper.__code__, original.__globals__, original.__name__, wrapper.__defaults__, wrapper.__closure__)
     twin.__kwdefaults__ = wrapper.__kwdefaults__
-    return functools.update_wrapper(twin, original)
+    return _builtin_too(functools.update_wrapper(twin, original), original)  # another probe may have wrapped a C function
 
 
 def _builtin_too(wrapper: Any, original: Any) -> Any:

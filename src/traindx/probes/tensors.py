@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 _PLAIN = (Tensor, torch.nn.Parameter)
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
@@ -42,7 +43,8 @@ def tensors_in(value: Any, limit: int = 16) -> Iterator[Tensor]:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    return tuple(int(n) for n in value.shape) if isinstance(value, Tensor) else ()
+    """The shape of a tensor; () for anything else, and for parameters of lazy layers that have none yet."""
+    return tuple(int(n) for n in value.shape) if isinstance(value, Tensor) and not is_lazy(value) else ()
 
 
 def dtype_of(value: Any) -> str:
