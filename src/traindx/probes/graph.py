@@ -130,10 +130,12 @@ def _power_risks(node: Any) -> tuple[Risk, ...]:
     forward: tuple[tuple[str, Test], ...] = () if whole else (("negative", _negative),)
     if exponent < 0:
         forward = (("zero", _zero), *forward)
-    if exponent > 1:
-        forward = (*forward, ("half", lambda t: (t.float().abs() ** exponent > HALF_LIMIT) & (t.dtype is torch.float16)))
-    steep = exponent < 1 and exponent != 0
-    return (Risk("pow", "self", forward, (("zero", _zero),) if steep else ()),) if forward or steep else ()
+    backward: tuple[tuple[str, Test], ...] = (("zero", _zero),) if exponent < 1 and exponent != 0 else ()
+    base = saved(node, "self") if exponent > 1 else None
+    if base is not None and base.dtype is torch.float16:
+        beyond = (("half", lambda t: t.float().abs() ** exponent > HALF_LIMIT),)
+        forward, backward = (*forward, *beyond), (*backward, *beyond)
+    return (Risk("pow", "self", forward, backward),) if forward or backward else ()
 
 
 def risks_of(node: Any) -> tuple[Risk, ...]:

@@ -1,15 +1,14 @@
-# allow: optim/lr-too-high, numeric/gradient-explosion, numeric/nonfinite
 import torch
 from torch import nn
 
 torch.manual_seed(0)
-x = torch.randn(400, 20)
-y = x @ torch.randn(20, 1) / 4 + 0.1 * torch.randn(400, 1)
-net = nn.Linear(20, 1)
-optimizer = torch.optim.SGD(net.parameters(), lr=1.1)
-for _ in range(6):
-    for rows in torch.randperm(400).split(50):
-        loss = nn.functional.mse_loss(net(x[rows]), y[rows])  # expect: curve/diverging
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+w = torch.randn(8, 1) / 3
+net = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.02)
+for hour in range(240):
+    x = torch.randn(32, 8)
+    y = x @ w + (0.5 + hour / 60) * torch.randn(32, 1)  # the sensor ages: its noise grows
+    loss = nn.functional.mse_loss(net(x), y)  # expect: curve/diverging
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

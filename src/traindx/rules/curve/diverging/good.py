@@ -2,13 +2,13 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-x = torch.randn(400, 20)
-y = x @ torch.randn(20, 1) / 4 + 0.1 * torch.randn(400, 1)
-net = nn.Linear(20, 1)
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-for _ in range(6):
-    for rows in torch.randperm(400).split(50):
-        loss = nn.functional.mse_loss(net(x[rows]), y[rows])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+w = torch.randn(8, 1) / 3
+net = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.02)
+for _hour in range(240):
+    x = torch.randn(32, 8)
+    y = x @ w + 0.5 * torch.randn(32, 1)
+    loss = nn.functional.mse_loss(net(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

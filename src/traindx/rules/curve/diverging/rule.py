@@ -98,7 +98,7 @@ def _creeps(curve: LossCurve) -> tuple[float, float] | None:
         return None
     rising = sum(later > before for before, later in zip(means, means[1:])) / (len(means) - 1)
     above = sum(value > means[0] for value in means[1:]) / (len(means) - 1)
-    return (means[0], means[-1]) if rising >= RISING and above >= 0.9 else None
+    return (means[0], means[-1]) if rising >= RISING and above >= 0.8 else None
 
 
 def _finding(curve: LossCurve, cause: Text, top: float, step: int) -> Finding:

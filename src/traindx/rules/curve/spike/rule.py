@@ -71,6 +71,7 @@ EXPERIMENT = None
 
 AROUND = 25  # steps on either side
 TIMES = 8.0  # the median around it
+HIGH = 0.5  # of the start: what sticks out of a converged loss may still be small
 SPREADS = 20.0  # median absolute deviations
 AGAIN = 3  # neighbours on either side that must be ordinary
 
@@ -86,7 +87,8 @@ def check(curve: LossCurve) -> Iterator[Finding]:
     points = curve.points
     if len(points) < 2 * AROUND or min(curve.values) < 0:
         return
-    found = [i for i in range(AGAIN, len(points) - AGAIN) if _sticks_out(curve.values, i)]
+    found = [i for i in range(AGAIN, len(points) - AGAIN)
+             if points[i][1] > HIGH * curve.start and _sticks_out(curve.values, i)]
     for i in found[:3]:
         step, value = points[i]
         usual = number(median(curve.values[max(0, i - AROUND):i + AROUND]))
