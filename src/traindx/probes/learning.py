@@ -5,6 +5,7 @@ Samples are of a few tensors and a few hundred elements each, so that the cost d
 """
 from __future__ import annotations
 
+import inspect
 import linecache
 import re
 import sys
@@ -487,7 +488,5 @@ def number_of(value: Any) -> float | None:
 
 
 def _users_own(kind: type) -> bool:
-    step = getattr(kind, "step", None)
-    step = getattr(step, "__wrapped__", step)
-    code = getattr(step, "__code__", None)
+    code = getattr(inspect.unwrap(kind.step), "__code__", None)  # under the profiler's wrapper and no_grad's
     return code is not None and sites.is_user(code.co_filename)

@@ -30,10 +30,10 @@ def made_at(module: nn.Module) -> Site | None:
     return _made_at.get(module)
 
 
-def _construction_site(module: nn.Module) -> Site | None:
-    """The caller of the outermost ``__init__`` that is still building this very module."""
+def construction_site(made: Any) -> Site | None:
+    """The caller of the outermost ``__init__`` that is still building this very object."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_name == "__init__" and _self_of(frame) is module:
+    while frame is not None and frame.f_code.co_name == "__init__" and _self_of(frame) is made:
         frame = frame.f_back
     while frame is not None and not sites.is_user(frame.f_code.co_filename):
         frame = frame.f_back
@@ -56,7 +56,7 @@ def _observed_init(original: Any, session: Session) -> Any:
     def __init__(self: nn.Module, *args: Any, **kwargs: Any) -> None:
         if session.active:
             try:
-                _made_at[self] = _construction_site(self)
+                _made_at[self] = construction_site(self)
             except Exception:
                 pass  # a module that cannot be hashed or weakly held: its place stays unknown
         original(self, *args, **kwargs)

@@ -126,14 +126,16 @@ def _single(shape: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class TrainingTraces:
-    """The traced steps that ended in a backward, first to last."""
+    """The traced steps that ended in a backward, first to last; and the start of evaluation passes, forwards under no_grad among them."""
 
     traces: list[Trace]
+    evaluations: list[Trace]
 
     @classmethod
     def of(cls, recording: Recording) -> TrainingTraces | Absent:
-        traces = [Trace(each.step, each.ops, each.root, each) for each in recording.of(OpTrace) if each.phase == "train"]
-        return cls(traces) if traces else Absent(_NO_TRACE)
+        every = [Trace(each.step, each.ops, each.root, each) for each in recording.of(OpTrace)]
+        traces = [trace for trace in every if trace.whole.phase == "train"]
+        return cls(traces, [trace for trace in every if trace.whole.phase != "train"]) if traces else Absent(_NO_TRACE)
 
     def update_sites(self) -> list[Site]:
         """Lines of hand-written updates, first to last."""

@@ -98,6 +98,9 @@ def check(learners: Learners, traces: TrainingTraces | None, backwards: list[Bac
             op, ids = cut
             yield _some_cut(op, [leaf for leaf in lost if leaf.id in ids], learners, calls, forwards or [])
             return
+    unheard = [leaf for leaf in lost if leaf.ran == 0]
+    if traces and unheard and (forward := _fed_from(traces, {leaf.id for leaf in unheard})) is not None:
+        yield _some_cut(forward, unheard, learners, calls, forwards or [])
 
 
 def _is_lost(leaf: Leaf, learners: Learners) -> bool:
@@ -131,6 +134,18 @@ def _leads_on(trace: Trace, op: Op, wanted: set[int]) -> bool:
                 stack.append(index)
     reads = [index for index in below if trace.ops[index].name in READS and trace.ops[index].module is not None]
     return bool(reads) and any(index > min(reads) and _comes_from_nowhere(trace.ops[index]) for index in wanted)
+
+
+def _fed_from(traces: TrainingTraces, lost: set[int]) -> Op | None:
+    """A forward under no_grad whose output another model that learns is called with: the last op of the lost parameters."""
+    for evaluation in traces.evaluations:
+        made = [op for op in evaluation.ops if evaluation.parameters(evaluation.above(op.index)) & lost]
+        shapes = {op.shape for op in made}
+        for trace in traces.traces:
+            inputs = [operand for index in trace.above(trace.root) for operand in trace.ops[index].inputs if operand.origin == "input"]
+            if made and any(operand.shape in shapes and operand.dtype == made[-1].dtype for operand in inputs if operand.op < 0):
+                return made[0]
+    return None
 
 
 def _comes_from_nowhere(op: Op) -> bool:
