@@ -434,8 +434,11 @@ class Ledger(Probe):
 
     # -- what was done to a gradient --------------------------------------------------------------------------------
 
-    def _refresh(self, life: Life) -> None:
-        """Takes in what happened to the gradient since it was last looked at: cleared, written into, or nothing."""
+    def _refresh(self, life: Life, edits: bool = True) -> None:
+        """Takes in what happened to the gradient since it was last looked at: cleared, written into, or nothing.
+
+        ``edits``: whether it is the program itself that has written into it.
+        """
         version, identity = life.version, life.grad
         grad = life.look()
         if grad is None:
@@ -450,7 +453,7 @@ class Ledger(Probe):
         zero = is_zero(grad, trusted=self._zeroed_at is not None)
         if zero is not False:
             self._cleared(life, sure=bool(zero))
-        elif not life.owner.unscaled:
+        elif edits and not life.owner.unscaled:
             life.edited, life.empty = True, False
             if life.used and not life.passes:
                 life.used = life.stale = False
@@ -598,12 +601,20 @@ class Ledger(Probe):
         lives = [life for life in known if self._full or life.followed]
         if not lives:
             return
+        for life in lives:
+            self._clipped(life)
         timely = [life for life in lives if life.passes and not (self._is_by_hand(life) and self._moved(life))]
         key = _key(run.site)
         use = self._clips.get(key) or ClipUse(
             key=f"clip-{len(self._clips)}", site=run.site, function=run.function, first=self.session.step)
         self._clips[key] = self._noted(replace(use, calls=use.calls + 1, limit=run.limit), run, lives, timely)
-        for life in lives:
+
+    def _clipped(self, life: Life) -> None:
+        """The clip wrote into the gradient, which may have been cleared before."""
+        parameter = life.ref()
+        if self._zeroed_at is not None or parameter is None or parameter.grad is None:
+            self._refresh(life, edits=False)
+        else:
             life.look()
 
     def _noted(self, use: ClipUse, run: ClipRun, lives: list[Life], timely: list[Life]) -> ClipUse:

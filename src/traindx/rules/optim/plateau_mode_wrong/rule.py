@@ -99,7 +99,7 @@ def check(schedulers: list[SchedulerMade], recording: Recording) -> Iterator[Fin
             continue
         if made.mode == "min" and rises_at_once(made.fed) and is_score(made.fed, validation):
             yield _finding(made, RISES, "max", rates)
-        elif made.mode == "max" and rises_at_once([-value for value in made.fed]) and is_loss(made.fed, losses):
+        elif made.mode == "max" and rises_at_once([-value for value in made.fed]) and is_loss(made.fed, validation, losses):
             yield _finding(made, FALLS, "min", rates)
 
 
@@ -122,8 +122,10 @@ def is_score(values: Sequence[float], validation: Sequence[float]) -> bool:
     return counted(values) or (len(validation) >= VALUES_ASKED and agreement(values, validation) < -0.5)
 
 
-def is_loss(values: Sequence[float], losses: Sequence[float]) -> bool:
-    return not counted(values) and min(values) >= 0 and agreement(values, losses) > 0.5
+def is_loss(values: Sequence[float], validation: Sequence[float], losses: Sequence[float]) -> bool:
+    if counted(values) or min(values) < 0:
+        return False
+    return matches(values, validation) or matches(values, losses) or agreement(values, losses) > 0.5
 
 
 def matches(values: Sequence[float], losses: Sequence[float]) -> bool:
@@ -143,11 +145,12 @@ def counted(values: Sequence[float]) -> bool:
 
 
 def agreement(values: Sequence[float], others: Sequence[float]) -> float:
-    """Rank correlation of two courses, the longer one read at the shorter one's points; -1 .. 1."""
+    """Rank correlation of two courses, the longer one averaged down to the shorter one's length; -1 .. 1."""
     count = min(len(values), len(others))
     if count < 3:
         return 0.0
-    a, b = (_ranks([each[int((i + 1) * len(each) / count) - 1] for i in range(count)]) for each in (values, others))
+    a, b = (_ranks([mean(each[i * len(each) // count:(i + 1) * len(each) // count]) for i in range(count)])
+            for each in (values, others))
     middle = (count - 1) / 2
     spread = sum((rank - middle) ** 2 for rank in range(count))
     return sum((x - middle) * (y - middle) for x, y in zip(a, b)) / spread

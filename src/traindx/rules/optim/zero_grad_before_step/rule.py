@@ -75,7 +75,7 @@ PyTorch 的 Optimizer.zero_grad 文档。上一步之后反向传播留下过梯
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/*", "optim/lr-too-low", "optim/lr-zero", "optim/no-step", "loss/constant", "loss/not-connected", "optim/window-lost",
-            "optim/momentum-buffer-lost", "optim/decay-too-strong", "init/gradient-vanishing")
+            "optim/momentum-buffer-lost", "optim/clip-after-step", "optim/decay-too-strong", "init/gradient-vanishing")
 EXPERIMENT = "keep-gradients"
 
 CAUSE = Text(
