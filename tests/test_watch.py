@@ -161,3 +161,16 @@ def test_a_step_within_a_step_is_one():
     with traindx.watch() as dx:
         job.run(3)
     assert dx.report().report.steps == 3
+
+
+def test_an_optimizer_that_cannot_be_known_is_left_alone():
+    class Odd(torch.optim.SGD):
+        __hash__ = None
+    job = Job()
+    with traindx.watch() as dx:
+        job.optimizer = Odd(job.model.parameters(), lr=0.1)
+        for _ in range(3):
+            cross_entropy(job.model(job.x), job.y).backward()
+            job.optimizer.step()
+            job.optimizer.zero_grad()
+    assert loud(dx.report())[:1] == ["loss/double-softmax"]

@@ -60,8 +60,12 @@ class _Steps:
         self.depth = self.depth + 1 if self.depth == 0 else _steps_on_the_stack()
         if self.depth > 1:
             return
-        announce(optimizer, session, None)  # one that was made before the session
-        self.run = StepRun(optimizer, session.ids.of(optimizer), sites.here(2))
+        try:
+            announce(optimizer, session, None)  # one that was made before the session
+            self.run = StepRun(optimizer, session.ids.of(optimizer), sites.here(2))
+        except Exception:
+            self.run = None
+            return
         session.call("before_step", self.run)
 
     def after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -104,7 +108,10 @@ def _observed_init(original: Any, session: Session) -> Any:
     def __init__(self: Optimizer, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if session.watching:
-            announce(self, session, modules.construction_site(self))
+            try:
+                announce(self, session, modules.construction_site(self))
+            except Exception:  # one that cannot be hashed or weakly held: it is not known, but it is there
+                session.optimizers += 1
     return patching.dressed(__init__, original)
 
 
