@@ -1,9 +1,9 @@
-"""Units at work: which ReLUs are never above zero, and which sigmoids and tanhs are pinned at the ends of their range."""
+"""Units at work: ReLUs that are never above zero, and sigmoids and tanhs that are pinned at the ends of their range."""
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,13 +14,14 @@ from traindx.core.observed.start import PinnedUnits, UnitsSeen
 from traindx.probes import modules, patching, sites
 from traindx.probes.session import Budget, ForwardRun, Probe, Session
 from traindx.probes.starts import Equals, Fillings
-from traindx.probes.tensors import plain, readable, sample
+from traindx.probes.tensors import plain, readable, sample, tensors_in
 
 RECTIFIERS, SQUASHERS = ("relu", "relu_", "clamp", "clamp_", "clamp_min"), ("sigmoid", "tanh")
 EVERY = 4  # steps between looks at ReLUs
 LIMIT = 1 << 17  # elements of an output that are looked at
 LAYERS = 128
 SHORTEST = 16  # steps of a stretch
+PASSED = ("View", "UnsafeView", "Reshape", "NativeBatchNorm", "NativeLayerNorm", "Add", "Transpose")
 END = 0.01  # of the range counts as its end
 
 
@@ -76,6 +77,10 @@ class _Layer:
     dead_at_start: int = 0
     stretch: int = 0
 
+    def mean_bias(self) -> float | None:
+        bias = self.bias() if self.bias is not None else None
+        return float(bias.detach().float().mean()) if bias is not None and readable(bias) else None
+
 
 class Units(Probe):
     """Looks at every fourth step, and at all of the first ones, while it is cheap."""
@@ -89,7 +94,7 @@ class Units(Probe):
         self._places: dict[tuple[int, int], int] = {}
         self._met: dict[int, int] = {}
         self._pinned: dict[tuple[int, int], PinnedUnits] = {}
-        self._results: list[tuple[weakref.ref[Tensor], tuple[int, int]]] = []
+        self._results: dict[tuple[int, int], int] = {}
         self._optimizer_at: Site | None = None
         self._budget = Budget(session)
 
@@ -137,7 +142,9 @@ class Units(Probe):
     # -- sigmoid and tanh -------------------------------------------------------------------------------------------
 
     def squashed(self, name: str, input: Tensor, before: Any, output: Any) -> None:
-        if not self.session.detailed or not readable(output) or output.numel() < 16 or output.dim() < 2:
+        if not self.session.detailed or not self.session.thread.depth or not readable(output):
+            return
+        if output.numel() < 16 or output.dim() < 2:
             return
         site = sites.here(4)
         weight, bias = producer(before)
@@ -148,22 +155,23 @@ class Units(Probe):
         slope = 4 * values * (1 - values) if name == "sigmoid" else 1 - values * values
         facts = filled(weight, bias)
         key = (id(site), self._order(site))
+        self._results[key] = output.untyped_storage().data_ptr()
         self._pinned[key] = PinnedUnits(
-            step=self.session.step, key=f"pinned-{key[1]}-{self.session.step}-{len(self._pinned)}", layer=self._place(key),
-            function=name, site=site, pinned=float(ends.float().mean()), slope=float(slope.mean()),
-            spread=float(sample(input).float().std(unbiased=False)) if plain(input) and input is not output else 0.0,
-            made_at=facts["made_at"], weight_set_at=facts["weight_set_at"])
+            step=self.session.step, layer=self._place(key), function=name, site=site, slope=float(slope.mean()),
+            pinned=float(ends.float().mean()), made_at=facts["made_at"], weight_set_at=facts["weight_set_at"],
+            spread=float(sample(input).float().std(unbiased=False)) if input is not output else 0.0)
 
     def _place(self, key: tuple[int, int]) -> int:
         return self._places.setdefault(key, len(self._places))
 
     def after_forward(self, run: ForwardRun) -> None:
         """What leaves the root is a head; what stays inside feeds something."""
-        if not self._pinned:
+        pinned, self._pinned, results, self._results = self._pinned, {}, self._results, {}
+        if not pinned:
             return
-        for seen in self._pinned.values():
-            self.session.emit(seen)
-        self._pinned.clear()
+        heads = {t.untyped_storage().data_ptr() for t in tensors_in(run.output) if readable(t)}
+        for key, seen in pinned.items():
+            self.session.emit(replace(seen, feeds=results[key] not in heads))
 
     # -- stretches --------------------------------------------------------------------------------------------------
 
@@ -183,12 +191,11 @@ class Units(Probe):
             if not layer.looks:
                 continue
             dead = ~layer.alive
-            bias = layer.bias() if layer.bias is not None else None
             self.session.emit(UnitsSeen(
                 step=layer.begun, key=f"units-{layer.number}-{layer.stretch}", layer=layer.number, site=layer.site,
-                units=layer.units, dead=int(dead.sum()), samples=layer.samples, looks=layer.looks, first_step=layer.begun,
-                stayed=int((dead & layer.before).sum()) if layer.before is not None else 0, last_step=layer.last,
-                dead_at_start=layer.dead_at_start, bias=float(bias.detach().float().mean()) if bias is not None and readable(bias) else None,
+                units=layer.units, dead=int(dead.sum()), samples=layer.samples, looks=layer.looks,
+                first_step=layer.begun, stayed=int((dead & layer.before).sum()) if layer.before is not None else 0,
+                last_step=layer.last, dead_at_start=layer.dead_at_start, bias=layer.mean_bias(),
                 optimizer_at=self._optimizer_at, **layer.facts))
 
     def _next_stretch(self) -> None:
@@ -227,8 +234,7 @@ def producer(node: Any) -> tuple[Tensor | None, Tensor | None]:
         weight = next((leaf for leaf in leaves if leaf.dim() >= 2), None)
         if weight is not None:
             return weight, next((leaf for leaf in leaves if leaf.dim() == 1), None)
-        name = type(node).__name__
-        if not name.startswith(("View", "UnsafeView", "Reshape", "NativeBatchNorm", "NativeLayerNorm", "Add", "Transpose")):
+        if not type(node).__name__.startswith(PASSED):
             return None, None
         node = node.next_functions[0][0] if node.next_functions else None
     return None, None

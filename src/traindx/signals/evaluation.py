@@ -1,4 +1,4 @@
-"""Which forwards evaluate a model that is being trained: told by what follows them and by when they come, never by names."""
+"""Which forwards evaluate a model that is being trained: told by what follows them and by when they come."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,10 +8,11 @@ from traindx.core.observed.mode import ForwardPass
 from traindx.core.recording import Recording
 from traindx.core.text import Text
 
-RARE = 0.3  # rule of thumb: passes come after at most this share of the steps; helpers of the training step come with each
+RARE = 0.3  # rule of thumb: passes come at no more than this share of the steps, helpers of the step at most of them
 REPEATED = 0.6  # of the forwards got the very input of the one before: Monte Carlo dropout
 
-NO_PASS = Text("no model that is trained was run without a backward", "没有看到「参与训练的模型只做前向、不做 backward」的情况")
+NO_PASS = Text("no model that is trained was run without a backward",
+               "没有看到「参与训练的模型只做前向、不做 backward」的情况")
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ from collections.abc import Iterator
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed import Site
 from traindx.core.observed.start import UnitsSeen
-from traindx.core.recording import Recording
 from traindx.core.text import Text
+from traindx.signals.training import Progress
 
 ZH = """一层里大多数 ReLU 单元已经死亡
 
@@ -79,7 +79,6 @@ EXPERIMENT = "leaky-relu"
 SHARE = 0.5  # rule of thumb
 NEARLY_ALL = 0.9  # a layer that passes on next to nothing is a fault whatever the loss does
 SAMPLES, STEPS = 500, 32  # over which a unit must be silent; below, rare features look dead
-STUCK = 0.7  # of the first loss: above it the training has got hardly anywhere
 CAUSE_START = Text(
     "{dead} of {units} units behind this ReLU are zero for every sample from the first step on{bias}; no gradient passes them.",
     "这个 ReLU 的 {units} 个单元里，有 {dead} 个从第一步起对每个样本都输出零{bias}；梯度过不去。")
@@ -95,14 +94,14 @@ SAMPLES_SEEN = Text("samples looked at in that stretch", "这段时间里查看�
 FEW = Text("a small share", "只占很小一部分")
 
 
-def check(units: list[UnitsSeen], recording: Recording) -> Iterator[Finding]:
+def check(units: list[UnitsSeen], progress: Progress) -> Iterator[Finding]:
     for layer in sorted({each.layer for each in units}):
         seen = [each for each in units if each.layer == layer]
         last = _last_long(seen)
         if last is None:
             continue
         share = last.stayed / last.units
-        if share >= NEARLY_ALL or (share > SHARE and _stuck(recording)):
+        if share >= NEARLY_ALL or (share > SHARE and progress.is_stuck):
             yield _finding(last, seen[0])
 
 
@@ -112,13 +111,6 @@ def _last_long(seen: list[UnitsSeen]) -> UnitsSeen | None:
     if not long or len(seen) < 2:
         return None
     return long[-1] if seen.index(long[-1]) >= len(seen) - 2 else None
-
-
-def _stuck(recording: Recording) -> bool:
-    losses = [value for _, value in recording.series.get("loss", ())]
-    tenth = max(1, len(losses) // 10)
-    first, last = sum(losses[:tenth]) / tenth if losses else 0.0, sum(losses[-tenth:]) / tenth if losses else 0.0
-    return bool(losses) and last > STUCK * first
 
 
 def _finding(last: UnitsSeen, first: UnitsSeen) -> Finding:

@@ -1,0 +1,129 @@
+"""The signal dies (or explodes) through depth.
+
+What it is:
+The outputs of the layers vary less and less from sample to sample (or more and more), by orders of magnitude from the
+first layer to the last hidden one, and the loss hardly moves. What arrives at the head says nothing about the input.
+
+Why it is silent:
+Each layer does its arithmetic well; only the scale is lost, a constant factor at a time.
+
+What you see:
+The same prediction for every input, and a loss at the level of guessing.
+
+Look-alikes:
+Residual nets grow with the square root of depth. A collapse that Adam repairs in the first steps is harmless.
+
+Fix:
+Match the weights' scale to the activation (He for ReLU, Glorot for tanh), or put norms between the layers.
+
+Before:
+    nn.init.normal_(layer.weight, std=0.01)
+After:
+    nn.init.kaiming_normal_(layer.weight)
+
+Experiment:
+Draw the weights by He's rule and print the standard deviation of each layer's output: it stays level.
+
+Source:
+He et al. 2015: Delving deep into rectifiers; the factor of 1000 is a rule of thumb.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.core.findings import Evidence, Finding
+from traindx.core.observed.start import DepthProfile, PinnedUnits
+from traindx.core.text import Text, number
+from traindx.signals.training import Progress
+
+ZH = """信号随深度消失（或爆炸）
+
+是什么：
+从第一层到最后一个隐藏层，各层输出在样本之间的差异越来越小（或越来越大），相差几个数量级，而损失几乎不动。
+到达输出层的信号已经说明不了输入是什么。
+
+为什么不报错：
+每一层的计算都没错，只是尺度一层一层按固定倍数丢掉了。
+
+你会看到：
+对任何输入都给出同样的预测，损失停在瞎猜的水平。
+
+容易混淆的情况：
+残差网络的尺度随深度的平方根增长。如果 Adam 在最初几步就把它纠正过来，就没有害处。
+
+怎么改：
+让权重的尺度配得上激活函数（ReLU 用 He，tanh 用 Glorot），或在层之间加归一化。
+
+Before:
+    nn.init.normal_(layer.weight, std=0.01)
+After:
+    nn.init.kaiming_normal_(layer.weight)
+
+对照实验：
+按 He 的规则初始化，打印每层输出的标准差：它会保持在同一水平。
+
+来源：
+He 等 2015《Delving deep into rectifiers》；1000 倍是经验值。
+"""
+LEVEL = "warning"
+STEP = 4
+EXPLAINS = ("init/gradient-vanishing", "curve/plateau", "curve/diverging", "optim/lr-too-low", "init/gain-mismatch")
+EXPERIMENT = "he-init"
+
+FACTOR = 1000.0
+LAYERS = 4
+STEADY = 0.7  # of the layers go the same way: a trend through depth, no single odd layer
+CAUSE_DIES = Text(
+    "Layer outputs vary {factor} times less at {last} than at {first}: the signal is lost on the way, and the loss is stuck.",
+    "{last} 的输出在样本间的差异只有 {first} 的 {factor} 分之一：信号在途中丢失，损失停住不动。")
+CAUSE_GROWS = Text(
+    "Layer outputs vary {factor} times more at {last} than at {first}: the signal explodes on the way, and the loss is stuck.",
+    "{last} 的输出在样本间的差异是 {first} 的 {factor} 倍：信号在途中爆炸，损失停住不动。")
+FIX = Text("Initialise by He's rule (ReLU) or Glorot's (tanh), or put norms between the layers.",
+           "用 He（ReLU）或 Glorot（tanh）初始化，或在层之间加归一化。")
+SPREADS = Text("standard deviation over samples, layer by layer", "各层输出在样本间的标准差")
+LEVEL_ONE = Text("about level", "大致持平")
+
+
+def check(
+    profiles: list[DepthProfile] | None, progress: Progress, units: list[PinnedUnits] | None,
+) -> Iterator[Finding]:
+    if not progress.is_stuck or any(each.function == "sigmoid" and each.feeds for each in units or []):
+        return  # hidden sigmoids flatten every signal to a quarter at best: gradient-vanishing speaks of them
+    for model in sorted({each.model for each in profiles or []}):
+        seen = [each for each in profiles or [] if each.model == model]
+        factors = [factor_of(each) for each in seen]
+        if factors[0] is None or factors[-1] is None or len(seen) < 3:
+            continue
+        if (factors[0] < 1) == (factors[-1] < 1) and min(_size(factors[0]), _size(factors[-1])) > FACTOR:
+            yield _finding(seen[0], factors[0])
+
+
+def spreads_of(profile: DepthProfile) -> list[float]:
+    """Spreads of all layers but the last, which is the head."""
+    return [layer.output for layer in profile.layers[:-1] if layer.output is not None]
+
+
+def factor_of(profile: DepthProfile) -> float | None:
+    """Spread of the last hidden layer over that of the first, where it changes steadily through depth."""
+    spreads = spreads_of(profile)
+    if len(spreads) < LAYERS or spreads[0] <= 0:
+        return None
+    factor = max(spreads[-1], 1e-30) / spreads[0]
+    same_way = sum((after < before) == (factor < 1) for before, after in zip(spreads, spreads[1:]))
+    return factor if same_way >= STEADY * (len(spreads) - 1) else 1.0
+
+
+def _size(factor: float) -> float:
+    return max(factor, 1 / factor)
+
+
+def _finding(profile: DepthProfile, factor: float) -> Finding:
+    layers = [layer for layer in profile.layers[:-1] if layer.output is not None]
+    places = [site for site in (layers[1].set_at, layers[1].made_at, layers[0].made_at, profile.site) if site]
+    shown = ", ".join(number(value, 2) for value in spreads_of(profile)[:8])
+    return Finding(
+        cause=(CAUSE_DIES if factor < 1 else CAUSE_GROWS).fill(
+            factor=number(_size(factor)), last=layers[-1].name or "the last", first=layers[0].name or "the first"),
+        fix=FIX, where=places[0] if places else None, also=tuple(dict.fromkeys(places[1:])),
+        evidence=(Evidence(SPREADS, shown, LEVEL_ONE, step=profile.step),), first_step=profile.step)

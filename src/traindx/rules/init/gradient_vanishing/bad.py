@@ -1,0 +1,18 @@
+# allow: curve/plateau, init/activation-collapse
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(512, 8)
+y = (x[:, 0] + x[:, 1] > 0).long()
+layers = [nn.Linear(8, 32), nn.Sigmoid()]  # expect: init/gradient-vanishing
+for _ in range(8):
+    layers += [nn.Linear(32, 32), nn.Sigmoid()]
+model = nn.Sequential(*layers, nn.Linear(32, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = nn.CrossEntropyLoss()
+for _ in range(6):
+    for rows in torch.randperm(512).split(32):
+        optimizer.zero_grad()
+        criterion(model(x[rows]), y[rows]).backward()
+        optimizer.step()
