@@ -56,6 +56,8 @@ class Source:
 
     number: int
     site: Site | None
+    count: int = 0
+    reached: set[int] = field(default_factory=set)
     used: int = 0
     lost: int = 0
     excused: int = 0
@@ -65,8 +67,9 @@ class Source:
 
     def said(self) -> PassUse:
         return PassUse(
-            key=f"passes-{self.number}", site=self.site, used=self.used, lost=self.lost, excused=self.excused,
-            first_lost=self.first_lost, wiped_at=self.wiped_at, step_site=self.owner.step_site if self.owner else None)
+            key=f"passes-{self.number}", site=self.site, count=self.count, reached=tuple(sorted(self.reached)),
+            used=self.used, lost=self.lost, excused=self.excused, first_lost=self.first_lost, wiped_at=self.wiped_at,
+            step_site=self.owner.step_site if self.owner else None)
 
 
 @dataclass(eq=False, slots=True)
@@ -388,6 +391,7 @@ class Ledger(Probe):
         weight = batch_mean_weight(root)
         self._scale = 0.0
         self._passes += 1
+        source.count += 1
         finite = value is None or abs(value) < float("inf")
         return Pass(source, self.session.step, finite, weight / (scale or 1.0) if weight is not None else None, scale)
 
@@ -416,7 +420,8 @@ class Ledger(Probe):
         if owner.last is not new:
             owner.last = new
             owner.passes += 1
-        new.source.owner = owner
+            new.source.reached.add(owner.id)
+            new.source.owner = owner
         parameter = life.ref()
         if parameter is not None:
             life.weight_version = parameter._version

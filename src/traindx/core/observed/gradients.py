@@ -66,13 +66,15 @@ class PassUse(Observation):
     """What became of the backwards of one line (told apart by the loss and forward lines before them). ``key`` numbers
     them.
 
-    ``used``: a step used what they left in at least one parameter. ``lost``: all of it was cleared unused.
-    ``excused``: cleared on purpose, as far as one can tell (a loss or a norm that was not finite, a clip just before,
-    values that had moved by hand, gradients written by the program itself). ``wiped_at`` is the ``zero_grad`` that
-    cleared them, where one was called.
+    Of ``count`` backwards, ``used`` had what they left used by a step in at least one parameter, ``lost`` had all of it
+    cleared unused. ``excused``: cleared on purpose, as far as one can tell (a loss or a norm not finite, a clip
+    just before, values that had moved by hand, gradients written by the program itself). ``reached`` are the ids of the
+    optimizers whose parameters they came to. ``wiped_at`` is the ``zero_grad`` that cleared them, where one was called.
     """
 
     site: Site | None
+    count: int
+    reached: tuple[int, ...]
     used: int
     lost: int
     excused: int

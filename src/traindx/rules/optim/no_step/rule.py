@@ -94,19 +94,17 @@ USUAL = ("SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelt
 
 
 def check(uses: list[GradientUse], passes: list[PassUse] | None) -> Iterator[Finding]:
+    # a backward that a step of another optimizer used was only passed on by this one's parameters
     for use in uses:
         if use.optimizer == 0:
             continue
-        if use.steps == 0 and use.passes >= BACKWARDS_ASKED and use.moved is False and not _used(use, passes or []):
-            yield _finding(use, NO_STEP, CALL_STEP, BACKWARDS, use.passes, use.backward_site)
+        unused = [each for each in passes or [] if use.optimizer in each.reached and not each.used]
+        count = sum(each.count for each in unused)
+        if use.steps == 0 and use.moved is False and count >= BACKWARDS_ASKED:
+            yield _finding(use, NO_STEP, CALL_STEP, BACKWARDS, count, max(unused, key=lambda each: each.count).site)
         elif (use.backwards_in_program == 0 and use.steps >= STEPS_ASKED and use.empty_steps == use.steps
               and use.class_name in USUAL):
             yield _finding(use, NO_BACKWARD, CALL_BACKWARD, EMPTY, use.steps, use.step_site)
-
-
-def _used(use: GradientUse, passes: list[PassUse]) -> bool:
-    """A step of another optimizer used these backwards: what they left here was only passed on."""
-    return any(each.used for each in passes if each.site == use.backward_site)
 
 
 def _finding(use: GradientUse, cause: Text, fix: Text, what: Text, count: int, where: Site | None) -> Finding:
