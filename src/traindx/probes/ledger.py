@@ -120,7 +120,7 @@ class _Group:
         self.batches = self.seen = self.skipped = self.passes = self.width = 0
         self.met: dict[
             int, int
-        ] = {}  # hash -> label (training: -1 unknown), or whether training had met it (evaluation)
+        ] = {}  # hash -> label (training: -1 unknown), or 0 new, 1 trained on, 2 in an earlier set only (evaluation)
         self.last_pass: tuple[int, int] = (-1, -1)
         self.full = self.clean = self.middle = 0
         self.labels: Counter[int] = Counter()
@@ -256,6 +256,9 @@ class _Model:
     epoch_rows: set[int] = field(default_factory=set)
     epoch_seen: int = 0
     counted: _Delivered | None = None
+    generation: int = 0  # of the training set: another dataset begins another one
+    dataset: int = 0
+    fed_in: dict[int, int] = field(default_factory=dict)  # hash -> generation in which a row was trained on last
     epoch_whole: bool = True
     epoch_repeats: Counter[int] = field(default_factory=Counter)
     epochs: list[tuple[int, int, dict[int, int]]] = field(default_factory=list)
@@ -544,6 +547,7 @@ class Ledger(Probe):
         if not readable(target):
             return
         if target.is_floating_point() and not math.isfinite(float(target.detach().sum())):
+            batch.loss_site = run.site
             self._note_nonfinite("target", target, batch)
         self._latest = (self._latest[0], weakref.ref(target), batch)
         if batch.paired:
@@ -618,6 +622,11 @@ class Ledger(Probe):
         group = model.train
         hashes = batch.rows.tolist()
         self._follow_batches(model, batch)
+        if batch.delivered is not None and batch.delivered.dataset != model.dataset:
+            model.dataset = batch.delivered.dataset
+            model.generation += 1
+        if len(model.fed_in) < DISTINCT:
+            model.fed_in.update(dict.fromkeys(hashes, model.generation))
         labels = batch.labels.tolist() if batch.labels is not None else [-1] * len(hashes)
         met = group.met
         new: Array = np.zeros(len(hashes), bool)
@@ -733,8 +742,9 @@ class Ledger(Probe):
         self._follow_pass(model, group, batch)
         trained = model.train.met if model.train else {}
         hashes = batch.rows.tolist()
-        seen = [key in trained for key in hashes]
-        share = sum(seen) / max(len(seen), 1)
+        now = model.generation
+        seen = [1 + (model.fed_in.get(key, now) < now) if key in trained else 0 for key in hashes]
+        share = sum(map(bool, seen)) / max(len(seen), 1)
         group.full += share >= 0.9
         group.clean += share <= 0.02
         group.middle += 0.02 < share < 0.9
@@ -875,7 +885,8 @@ class Ledger(Probe):
                 whole=bool((table == np.floor(table)).all()) if table.size else False,
                 columns=group.columns(),
                 known=float(np.mean(model.known)) if training and model.known else 0.0,
-                trained=0 if training else sum(group.met.values()),
+                trained=0 if training else sum(map(bool, group.met.values())),
+            earlier=0 if training else sum(value == 2 for value in group.met.values()),
                 full=group.full,
                 clean=group.clean,
                 middle=group.middle,

@@ -70,6 +70,7 @@ class Fed(Observation):
     columns: Columns | None = None
     known: float = 0.0
     trained: int = 0
+    earlier: int = 0
     full: int = 0
     clean: int = 0
     middle: int = 0

@@ -74,6 +74,8 @@ CAUSE = Text("{trained} of {distinct} different rows evaluated here ({share} %) 
              "这里评估的 {distinct} 个不同样本里，有 {trained} 个（{share} %）先前已经训练过。")
 FIX = Text("Split before anything repeats or mixes rows, and keep the index sets apart.",
            "先划分，再做任何会重复或混合样本的处理，并保证两边的下标不相交。")
+NEW_MODEL = Text("Build a new model and a new optimizer for each fold: this one was trained on these rows in an earlier fold.",
+                 "每一折都新建模型和优化器：这个模型在前面的折里已经训练过这些样本。")
 SHARED = Text("evaluated rows that training had seen, by content", "评估样本中训练见过的（按内容比较）")
 SAYS = Text("what a row says at least", "一个样本至少包含的信息量")
 NONE = Text("none", "没有")
@@ -85,7 +87,7 @@ SUBSET = Text("every evaluated row was trained on, and no other evaluation uses 
 def check(feeding: Feeding) -> Iterator[Finding]:
     for feed in feeding:
         for group in feed.evaluations:
-            if _comparable(feed, group) and (_partly(feed, group) or _wholly(feed, group)):
+            if _comparable(feed, group) and (_partly(feed, group) or _wholly(feed, group) or _carried_over(group)):
                 yield _finding(feed, group)
 
 
@@ -127,11 +129,17 @@ def _wholly(feed: Feed, group: Fed) -> bool:
                 and not any(_share(other) < 0.02 for other in others))
 
 
+def _carried_over(group: Fed) -> bool:
+    """The rows belong to an earlier training set than the present one: a model that goes on from fold to fold."""
+    return bool(group.loader) and group.earlier >= max(10, 0.5 * group.distinct)
+
+
 def _finding(feed: Feed, group: Fed) -> Finding:
-    whole = _share(group) >= 0.9
+    earlier = _carried_over(group)
+    whole = _share(group) >= 0.9 and not earlier
     places = sites(group.loader_site, group.site, feed.train.loader_site, feed.train.site)
     return Finding(
-        cause=CAUSE.fill(trained=group.trained, distinct=group.distinct, share=number(100 * _share(group))), fix=FIX,
+        cause=CAUSE.fill(trained=group.trained, distinct=group.distinct, share=number(100 * _share(group))), fix=NEW_MODEL if earlier else FIX,
         where=places[0] if places else None, also=places[1:],
         evidence=(Evidence(SHARED, group.trained, NONE), Evidence(SAYS, round(group.bits), NO_CHANCE, "formula", "bit")),
         first_step=group.step, confidence="likely" if whole else "certain", because=SUBSET if whole else Text("", ""))
