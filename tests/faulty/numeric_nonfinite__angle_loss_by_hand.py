@@ -5,7 +5,7 @@ x = torch.nn.functional.normalize(torch.randn(300, 3), dim=1)
 turn = torch.tensor([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 y = x @ turn
 w = (torch.eye(3) + 0.3 * torch.randn(3, 3)).requires_grad_()
-for step in range(400):
+for _ in range(400):
     rows = torch.randint(0, 300, (50,))
     out = torch.nn.functional.normalize(x[rows] @ w, dim=1)
     cosine = (out * y[rows]).sum(1).clamp(-1, 1)

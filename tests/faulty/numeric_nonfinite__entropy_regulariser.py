@@ -26,6 +26,6 @@ class Trainer:
 
 
 trainer = Trainer()
-for epoch in range(12):
+for _ in range(12):
     for rows in torch.randperm(400).split(40):
         trainer.step(x[rows], y[rows])

@@ -27,7 +27,7 @@ class Pooling(nn.Module):
 
 net = Pooling()
 optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3)
-for epoch in range(8):
+for _ in range(8):
     order = torch.randperm(N)
     for i in range(0, N, 32):
         rows = order[i:i + 32]

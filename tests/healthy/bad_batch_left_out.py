@@ -8,7 +8,7 @@ y = x @ torch.tensor([1.0, -1.0, 0.5, 0.0]) + 0.1 * torch.randn(512)
 seen = hidden > 0.4
 net = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 1))
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
-for epoch in range(10):
+for _ in range(10):
     for rows in torch.randperm(512).split(4):
         chosen = rows[seen[rows]]
         loss = ((net(x[chosen]).squeeze(1) - y[chosen]) ** 2).mean()

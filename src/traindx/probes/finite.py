@@ -1,6 +1,7 @@
 """NaN and infinity: noticed cheaply each step in the backward root and the gradients, named once by reading the graph.
 
-The gradient of the deepest layer is looked at each step, all of them while the budget lasts (an L2 norm carries NaN and infinity).
+Two gradients, the deepest layer's among them, are looked at each step, all of them while the budget lasts (an L2 norm
+carries NaN and infinity).
 """
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ class Finite(Probe):
         self._step_site: Site | None = None
         self._loss_fault: Nonfinite | None = None  # of the step that is being computed
 
-    # -- what may be needed ---------------------------------------------------------------------------------------------
+    # -- what may be needed --------------------------------------------------------------------------------------------
 
     def on_optimizer(self, optimizer: torch.optim.Optimizer, id: int, site: Site | None) -> None:
         self._optimizers.append(weakref.ref(optimizer))
@@ -92,7 +93,8 @@ class Finite(Probe):
         tracer = Traces.tracer
         if tracer.armed and tracer.ops:
             self._lines = [graph.Lines(tuple(tracer.ops)), *self._lines][:TABLES]
-        fault = Nonfinite(step=self.session.step, phase="forward", value=value, loss_site=run.site, step_site=self._step_site)
+        fault = Nonfinite(step=self.session.step, phase="forward", value=value, loss_site=run.site,
+                          step_site=self._step_site)
         return self._with(fault, graph.maker(node), {n._sequence_nr(): type(n).__name__ for n in graph.below(node)})
 
     def _parameters(self) -> Iterator[Tensor]:
@@ -107,7 +109,7 @@ class Finite(Probe):
         if not seen:
             yield from (leaf for leaf_ref in self._leaves if (leaf := leaf_ref()) is not None)
 
-    # -- backward -------------------------------------------------------------------------------------------------------
+    # -- backward ------------------------------------------------------------------------------------------------------
 
     def before_backward(self, run: BackwardRun) -> None:
         root = run.roots[0] if run.roots else None
@@ -156,12 +158,12 @@ class Finite(Probe):
             self._name_backward(run, held, node)
 
     def _gradients_bad(self, run: BackwardRun) -> bool:
-        """The deepest gradients always, all of them while it is cheap."""
+        """A sample of the deepest and of a middle gradient always, all of them while it is cheap."""
         every = [p.grad for p in self._parameters()] if run.accumulate else run.gradients
         gradients = [g for g in every if g is not None and readable(g) and g.is_floating_point()]
         if not gradients:
             return False
-        if not math.isfinite(float(sample(gradients[0], 256).sum())):
+        if any(not math.isfinite(float(sample(g, 256).sum())) for g in (gradients[0], gradients[len(gradients) // 2])):
             return _bad(gradients)
         if not self.session.detailed and not self.budget.allows():
             return False
@@ -171,7 +173,7 @@ class Finite(Probe):
                 self.session.metric("raw_grad_norm", norm)  # before any clipping
             return not math.isfinite(norm) and any(not _finite(g) for g in gradients)
 
-    # -- naming ---------------------------------------------------------------------------------------------------------
+    # -- naming --------------------------------------------------------------------------------------------------------
 
     def _name_forward(self, run: BackwardRun, node: Any) -> None:
         fault = self._fault("forward", run)
@@ -197,8 +199,8 @@ class Finite(Probe):
         self._say(self._with(replace(self._fault("backward", run), parameters=self._names(bad)), suspect, shape))
 
     def _fault(self, phase: str, run: BackwardRun) -> Nonfinite:
-        return Nonfinite(step=self.session.step, phase=phase, value=run.value, backward_site=run.site, loss_site=self._loss_site,
-                         step_site=self._step_site, scaled=self._scaled)
+        return Nonfinite(step=self.session.step, phase=phase, value=run.value, backward_site=run.site,
+                         loss_site=self._loss_site, step_site=self._step_site, scaled=self._scaled)
 
     def _with(self, fault: Nonfinite, suspect: graph.Suspect | None, shape: dict[int, str]) -> Nonfinite:
         if suspect is None:
@@ -208,8 +210,8 @@ class Finite(Probe):
         if suspect.reason in graph.CARRIERS and self._lines:
             candidates = (*self._lines[0].feeding(place.site), *candidates)
         return replace(fault, op=suspect.op, reason=suspect.reason, low=suspect.low, high=suspect.high, bad=suspect.bad,
-                       count=suspect.count, shape=suspect.shape, dtype=suspect.dtype, site=place.site, exact=place.exact,
-                       candidates=candidates[:4])
+                       count=suspect.count, shape=suspect.shape, dtype=suspect.dtype, site=place.site,
+                       exact=place.exact, candidates=candidates[:4])
 
     def _place(self, shape: dict[int, str], suspect: graph.Suspect) -> graph.Place:
         places = [lines.place(shape, suspect) for lines in self._lines]
@@ -225,10 +227,11 @@ class Finite(Probe):
     def _names(self, parameters: list[Tensor]) -> tuple[str, ...]:
         """Dotted names of a few parameters, where a root module knows them."""
         wanted = {id(p) for p in parameters}
-        names = [name for ref in self._models if (model := ref()) is not None for name, p in model.named_parameters() if id(p) in wanted]
+        names = [name for ref in self._models if (model := ref()) is not None
+                 for name, p in model.named_parameters() if id(p) in wanted]
         return tuple(dict.fromkeys(names or ["?"] * len(parameters)))[:SHOWN_NAMES]
 
-    # -- steps ----------------------------------------------------------------------------------------------------------
+    # -- steps ---------------------------------------------------------------------------------------------------------
 
     def before_step(self, run: StepRun) -> None:
         self._step_site = run.site
@@ -260,7 +263,8 @@ class Finite(Probe):
             self._report()
 
     def _samples_bad(self) -> bool:
-        return any(not math.isfinite(float(sample(p, 256).sum())) for p in self._parameters() if readable(p) and p.is_floating_point())
+        return any(not math.isfinite(float(sample(p, 256).sum())) for p in self._parameters()
+                   if p.requires_grad and readable(p) and p.is_floating_point())
 
     def at_end(self) -> None:
         if self._loss_fault is not None and not self._bad_root:
@@ -287,7 +291,7 @@ def _bad(gradients: list[Tensor]) -> bool:
 
 def _norm(gradients: list[Tensor]) -> float:
     norms = torch._foreach_norm([g.detach() for g in gradients])
-    return math.sqrt(sum(float(n) ** 2 for n in norms if float(n) < 1e150)) if all(math.isfinite(float(n)) for n in norms) else math.nan
+    return math.hypot(*(float(n) for n in norms))
 
 
 def _finite(tensor: Tensor) -> bool:

@@ -1,7 +1,8 @@
-"""Reading an autograd graph while it is alive: which node makes NaN or infinity, and which of the user's lines made the node.
+"""Reading an autograd graph while it is alive: which node makes NaN or infinity, and which user's line made the node.
 
-A backward frees what its nodes saved, so that whatever may be needed when gradients turn out not to be finite is held over that one
-backward: the operands of the few operations that can go wrong. The way to them is learned once and followed again each step.
+A backward frees what its nodes saved, so that whatever may be needed when gradients turn out not to be finite is held
+over that one backward: the operands of the few operations that can go wrong. The way to them is learned once and
+followed again each step.
 """
 from __future__ import annotations
 
@@ -63,6 +64,10 @@ def _arc(op: str) -> Risk:
     return Risk(op, "self", (("edge", lambda t: t.abs() > 1),), (("edge", lambda t: t.abs() >= 1),))
 
 
+def _edge(op: str, test: Test) -> Risk:
+    return Risk(op, "self", (("edge", test),), (("edge", test),))
+
+
 def _made(op: str, reason: str, test: Test) -> Risk:
     """Known by its result."""
     return Risk(op, "result", ((reason, test),), ((reason, test),))
@@ -71,25 +76,27 @@ def _made(op: str, reason: str, test: Test) -> Risk:
 _FACTOR = (("factor", _broken),)
 RISKS: dict[str, tuple[Risk, ...]] = {
     "LogBackward0": (_log("log"),), "Log2Backward0": (_log("log2"),), "Log10Backward0": (_log("log10"),),
-    "Log1PBackward0": (Risk("log1p", "self", (("edge", lambda t: t <= -1),), (("edge", lambda t: t <= -1),)),),
+    "Log1PBackward0": (_edge("log1p", lambda t: t <= -1),),
     "SqrtBackward0": (Risk("sqrt", "result", (("negative", _nan),), (("zero", _zero),)),),
     "RsqrtBackward0": (_made("rsqrt", "zero", _broken),),
     "ReciprocalBackward0": (_made("division", "zero", _infinite),),
-    "DivBackward0": (Risk("division", "other", (("zero", _zero),), (("zero", _zero),)), Risk("division", "self", _FACTOR, ())),
+    "DivBackward0": (Risk("division", "other", (("zero", _zero),), (("zero", _zero),)),
+                     Risk("division", "self", _FACTOR, ())),
     "DivBackward1": (Risk("division", "other", (("zero", _zero),), (("zero", _zero),)),),
     "ExpBackward0": (_made("exp", "overflow", _infinite),), "Exp2Backward0": (_made("exp2", "overflow", _infinite),),
     "Expm1Backward0": (_made("expm1", "overflow", _infinite),),
     "AcosBackward0": (_arc("acos"),), "AsinBackward0": (_arc("asin"),), "ErfinvBackward0": (_arc("erfinv"),),
-    "AtanhBackward0": (Risk("atanh", "self", (("edge", lambda t: t.abs() >= 1),), (("edge", lambda t: t.abs() >= 1),)),),
+    "AtanhBackward0": (_edge("atanh", lambda t: t.abs() >= 1),),
     "AcoshBackward0": (Risk("acosh", "self", (("edge", lambda t: t < 1),), (("edge", lambda t: t <= 1),)),),
-    "LogitBackward0": (Risk("logit", "self", (("edge", lambda t: (t <= 0) | (t >= 1)),), (("edge", lambda t: (t <= 0) | (t >= 1)),)),),
+    "LogitBackward0": (_edge("logit", lambda t: (t <= 0) | (t >= 1)),),
     "PowBackward1": (_made("pow", "overflow", _infinite), _made("pow", "negative", _nan)),
     "SoftmaxBackward0": (_made("softmax", "empty-row", _nan),),
     "LogSoftmaxBackward0": (Risk("log_softmax", "result", (("empty-row", _nan),), ()),),
     "LogsumexpBackward0": (_made("logsumexp", "empty-row", _nan),),
     "StdBackward0": (_made("std", "single", _nan),),
     "MulBackward0": (Risk("product", "self", _FACTOR, ()), Risk("product", "other", _FACTOR, ())),
-    "MmBackward0": (Risk("matmul", "self", _FACTOR, ()),), "AddmmBackward0": (Risk("linear layer", "mat1", _FACTOR, ()),),
+    "MmBackward0": (Risk("matmul", "self", _FACTOR, ()),),
+    "AddmmBackward0": (Risk("linear layer", "mat1", _FACTOR, ()),),
     "BmmBackward0": (Risk("matmul", "self", _FACTOR, ()), Risk("matmul", "mat2", _FACTOR, ())),
     "ConvolutionBackward0": (Risk("convolution", "input", _FACTOR, ()),),
     "NllLossBackward0": (Risk("nll_loss", "total_weight", (("ignored", _zero),), ()),),
@@ -118,7 +125,8 @@ def _half_overflow(node: Any) -> Iterator[Suspect]:
         if bad and bool(torch.isfinite(left).all()) and bool(torch.isfinite(right).all()):
             low, high = _range(product)
             word = "product" if name == "MulBackward0" else "matmul"
-            yield Suspect(node._sequence_nr(), name, word, "half", low, high, bad, product.numel(), shape_of(product), "float16")
+            yield Suspect(node._sequence_nr(), name, word, "half", low, high, bad, product.numel(), shape_of(product),
+                          "float16")
 
 
 def _power_risks(node: Any) -> tuple[Risk, ...]:
@@ -238,7 +246,7 @@ def _range(tensor: Tensor) -> tuple[float | None, float | None]:
 
 
 def maker(root: Any) -> Suspect | None:
-    """The first node, in the order of making, that turned finite numbers into NaN or infinity; else the first that received some."""
+    """The first node made that turned finite numbers into NaN or infinity; else the first that received some."""
     carrier = None
     for node in below(root):
         found = next(_wrong(node), None)
@@ -269,12 +277,16 @@ def _unknown(node: Any) -> Iterator[Suspect]:
     if bad:
         low, high = _range(operands[0])
         word = type(node).__name__.split("Backward")[0].lower()
-        yield Suspect(node._sequence_nr(), type(node).__name__, word, "", low, high, bad, result.numel(), shape_of(result), dtype_of(result))
+        yield Suspect(node._sequence_nr(), type(node).__name__, word, "", low, high, bad, result.numel(),
+                      shape_of(result), dtype_of(result))
 
 
 @dataclass
 class Plan:
-    """The way from a root node to the risky nodes under it: slot i + 1 hangs on edge ``edges[i][1]`` of slot ``edges[i][0]``."""
+    """The way from a root node to the risky nodes under it.
+
+    Slot i + 1 hangs on edge ``edges[i][1]`` of slot ``edges[i][0]``; slot 0 is the root.
+    """
 
     kinds: list[type] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
@@ -345,7 +357,7 @@ class Place:
 
 
 class Lines:
-    """The user's lines of graph nodes, learned from a traced step: ``(number, node class, op)`` in the order of making."""
+    """The user's lines of graph nodes, learned from a traced step; ``rows`` are its ops in the order of making."""
 
     def __init__(self, ops: tuple[Op, ...]) -> None:
         self.ops = ops
@@ -357,7 +369,7 @@ class Lines:
                 self.rows.append(op)
 
     def place(self, graph: dict[int, str], suspect: Suspect) -> Place:
-        """The line of a node of another step's graph (``{number: class}``), by its place among its neighbours or by its kind."""
+        """The line of a node of another step's graph (``{number: class}``), by its neighbours or by its kind."""
         alike = [row for row in self.rows if row.node == suspect.node]
         best = max(alike, key=lambda row: self._agreement(graph, suspect.number - row.number, row), default=None)
         if best is not None and self._agreement(graph, suspect.number - best.number, best) >= 0.8:
@@ -371,10 +383,12 @@ class Lines:
         """Share of the ten neighbours on either side that are of the same class at the same distance."""
         at = self.rows.index(row)
         near = [other for other in self.rows[max(0, at - 10):at + 11] if other.number + offset in graph]
-        return sum(graph[other.number + offset] == other.node for other in near) / len(near) if len(near) > 1 else float(len(self.rows) <= 2)
+        if len(near) < 2:
+            return float(len(self.rows) <= 2)
+        return sum(graph[other.number + offset] == other.node for other in near) / len(near)
 
     def _inside(self, graph: dict[int, str], suspect: Suspect) -> Place:
-        """A node within an operation of several nodes: the first traced op that ends at or after it, counted from the graph's end."""
+        """A node within an op of several nodes: the first traced op that ends at or after it, from the graph's end."""
         if not self.rows or not graph:
             return Place(None, False)
         offset = max(graph) - self.rows[-1].number
@@ -394,5 +408,6 @@ class Lines:
         return tuple(dict.fromkeys(op.site for op in found if op.site))
 
 
-_RISKY_NAMES = frozenset(("div", "__truediv__", "true_divide", "div_", "__rtruediv__", "reciprocal", "log", "log2", "log10", "log1p", "sqrt",
-                          "rsqrt", "pow", "__pow__", "exp", "acos", "asin", "atanh", "std", "softmax", "log_softmax", "__rdiv__"))
+_RISKY_NAMES = frozenset((
+    "div", "__truediv__", "true_divide", "div_", "__rtruediv__", "__rdiv__", "reciprocal", "log", "log2", "log10",
+    "log1p", "sqrt", "rsqrt", "pow", "__pow__", "exp", "acos", "asin", "atanh", "std", "softmax", "log_softmax"))

@@ -1,4 +1,4 @@
-"""What half precision loses: gradients that were rounded to 0 in fp16, weights whose updates are below half a unit in the last place."""
+"""What half precision loses: gradients rounded to 0 in fp16, updates below half a unit in a weight's last place."""
 from __future__ import annotations
 
 import weakref

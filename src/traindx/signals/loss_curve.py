@@ -19,16 +19,18 @@ GROWTH = 1e3  # a loss that many times its start has blown up
 SHORTEST = 8  # points without which a curve says nothing
 
 _NO_LOSS = Text("too few losses were seen to speak of a curve", "看到的损失太少，谈不上曲线")
-_NO_VALIDATION = Text("too few validation passes with a torch loss were seen", "用 torch 损失函数做的验证太少，看不出走势")
+_NO_VALIDATION = Text("too few validation passes with a torch loss were seen",
+                      "用 torch 损失函数做的验证太少，看不出走势")
 
 
 @dataclass(frozen=True)
 class LossCurve:
     """Finite backward roots ``[(step, value), ...]``, and what is known of their kind.
 
-    ``supervised``: one optimizer, and every training loss is a torch loss against fixed targets (class ids of more than one class, labels
-    or numbers); such a loss must fall. GANs, RL, contrastive, VAE and diffusion losses need not, hand-written ones are not known.
-    ``chance`` is the loss of the best constant answer: the entropy of the class mix, or the variance of the targets (None: unknown).
+    ``supervised``: one optimizer, and every training loss is a torch loss against fixed targets (class ids of more
+    than one class, labels or numbers); such a loss must fall. GANs, RL, contrastive, VAE and diffusion losses need
+    not, hand-written ones are not known. ``chance`` is the loss of the best constant answer: the entropy of the class
+    mix, or the variance of the targets (None: unknown).
     """
 
     points: Points
@@ -59,7 +61,7 @@ class LossCurve:
         return [value for _, value in self.points]
 
     def blocks(self, count: int = 20, least: int = 8) -> Points:
-        """Means over equal stretches of at least ``least`` points, with the stretch's first step: batch noise is averaged out."""
+        """Means over equal stretches of at least ``least`` points, with the first step of each: batch noise is gone."""
         size = max(least, math.ceil(len(self.points) / count))
         parts = [self.points[i:i + size] for i in range(0, len(self.points) - size + 1, size)]
         return [(part[0][0], sum(value for _, value in part) / len(part)) for part in parts]
@@ -115,7 +117,7 @@ def _between(points: Points, losses: Points) -> list[float]:
 
 
 def _alike(calls: list[LossCall], unseen: list[LossCall]) -> bool:
-    """Training and validation measure the same thing: one function, one reduction, no smoothing or weights on one side only."""
+    """Training and validation measure the same thing: function, reduction, smoothing and weights are alike."""
     def kinds(of: list[LossCall]) -> set[tuple[object, ...]]:
         return {(call.function, call.reduction, call.label_smoothing, call.weight is None) for call in of}
     return len(kinds(calls)) == 1 and kinds(calls) == kinds(unseen)
@@ -158,7 +160,7 @@ def _contrastive(call: LossCall) -> bool:
 def _chance(calls: list[LossCall]) -> float | None:
     """Loss of the best answer that does not look at the input, from all targets seen. None where it cannot be told."""
     kinds = {call.function for call in calls}
-    if len(kinds) != 1 or any(call.reduction != "mean" or call.weight or call.pos_weight or call.label_smoothing for call in calls):
+    if len(kinds) != 1 or any(_unlike_mean(call) for call in calls):
         return None
     function = kinds.pop()
     if function in CLASSES:
@@ -168,10 +170,17 @@ def _chance(calls: list[LossCall]) -> float | None:
     mean = sum(call.target_mean or 0.0 for call in calls) / len(calls)
     if function in BINARY:
         low, high = min(call.target_min or 0.0 for call in calls), max(call.target_max or 0.0 for call in calls)
-        return -mean * math.log(mean) - (1 - mean) * math.log(1 - mean) if 0 < mean < 1 and low == 0 and high == 1 else None
+        hard = 0 < mean < 1 and low == 0 and high == 1
+        return -mean * math.log(mean) - (1 - mean) * math.log(1 - mean) if hard else None
     if function == "mse_loss":
-        return sum((call.target_std or 0.0) ** 2 + (call.target_mean or 0.0) ** 2 for call in calls) / len(calls) - mean * mean
+        squares = sum((call.target_std or 0.0) ** 2 + (call.target_mean or 0.0) ** 2 for call in calls)
+        return squares / len(calls) - mean * mean
     return None
+
+
+def _unlike_mean(call: LossCall) -> bool:
+    """Weighted, summed or smoothed: chance is another number there."""
+    return bool(call.reduction != "mean" or call.weight or call.pos_weight or call.label_smoothing)
 
 
 def _class_entropy(calls: list[LossCall]) -> float | None:
@@ -186,7 +195,7 @@ def _class_entropy(calls: list[LossCall]) -> float | None:
 
 
 def blew_up_before(recording: Recording, step: int) -> float | None:
-    """How many times the loss had grown over its start just before a step, where that is a divergence (beyond 1000 times)."""
+    """How many times its start the loss was just before a step, where that is a divergence (beyond 1000 times)."""
     before = [abs(value) for at, value in recording.series.get("loss", []) if at < step and math.isfinite(value)]
     if len(before) < 2:
         return None

@@ -10,11 +10,12 @@ from traindx.core.observed import Observation, Site
 class Nonfinite(Observation):
     """NaN or infinity in a backward root or in gradients, and the operation that made it as far as it could be told.
 
-    ``phase``: ``input`` (it came in with the data), ``forward`` (the loss), ``backward`` (gradients of a finite loss), ``step`` (weights
-    after a step with finite gradients). ``op`` is the operation in plain words (log, sqrt, division ...), ``reason`` the key of what was
-    wrong with its operand: zero, negative, overflow, edge, empty-row, single, ignored, factor or "". ``low``/``high`` are over the
-    operand's finite elements, ``bad`` of ``count`` elements are the wrong ones. ``exact``: the line is the operation's own;
-    otherwise it is one of ``candidates``. ``parameters`` name tensors whose gradient (phase step: value) is not finite.
+    ``phase``: ``input`` (it came in with the data), ``forward`` (the loss), ``backward`` (gradients of a finite
+    loss), ``step`` (weights after a step with finite gradients). ``op`` is the operation in plain words (log, sqrt,
+    division ...), ``reason`` the key of what was wrong with its operand: zero, negative, overflow, edge, empty-row,
+    single, ignored, factor or "". ``low``/``high`` are over the operand's finite elements, ``bad`` of ``count``
+    elements are the wrong ones. ``exact``: the line is the operation's own; otherwise it is one of ``candidates``.
+    ``parameters`` name tensors whose gradient (phase step: value) is not finite.
     """
 
     phase: str
@@ -39,10 +40,11 @@ class Nonfinite(Observation):
 
 @dataclass(frozen=True, kw_only=True)
 class FiniteSummary(Observation):
-    """The finite checks of the whole run (``key`` "finite"): steps looked at, and those with a non-finite root or gradient.
+    """The finite checks of the whole run (``key`` "finite"): steps looked at, and those with a non-finite root or
+    gradient.
 
-    ``taken`` counts optimizer steps that were taken with non-finite gradients, ``weights_bad`` is the first step after which sampled
-    weights were not finite (0: never), ``last_bad`` the last step with any sign of it.
+    ``taken`` counts optimizer steps that were taken with non-finite gradients, ``weights_bad`` is the first step
+    after which sampled weights were not finite (0: never), ``last_bad`` the last step with any sign of it.
     """
 
     steps: int = 0
@@ -57,8 +59,9 @@ class FiniteSummary(Observation):
 class HalfGradients(Observation):
     """Gradients on a detailed step as they left backward, where fp16 is in use.
 
-    Per parameter tensor, of sampled elements: ``zero`` share that is exactly 0, ``tiny`` share of the others below fp16's smallest normal
-    number (6.1e-5) that are whole multiples of its spacing there (2**-24): proof that they were rounded in fp16.
+    Per parameter tensor, of sampled elements: ``zero`` share that is exactly 0, ``tiny`` share of the others below
+    fp16's smallest normal number (6.1e-5) that are whole multiples of its spacing there (2**-24): proof that they
+    were rounded in fp16.
     """
 
     names: tuple[str, ...]
@@ -73,8 +76,8 @@ class HalfGradients(Observation):
 class StuckWeights(Observation):
     """Half-precision weights in an optimizer over a window of steps.
 
-    Of the sampled elements that had a gradient other than 0 at both ends of the window, ``stuck`` is the share whose bits are the same
-    at both ends; ``steps`` is the window's length.
+    Of the sampled elements that had a gradient other than 0 at both ends of the window, ``stuck`` is the share whose
+    bits are the same at both ends; ``steps`` is the window's length.
     """
 
     optimizer: int

@@ -30,6 +30,7 @@ The diagnosis tree of the seeds ("goes up", "explodes"); 1e10 is a rule of thumb
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.text import Text, number
@@ -96,7 +97,7 @@ def _creeps(curve: LossCurve) -> tuple[float, float] | None:
     means = [value for _, value in curve.blocks()]
     if len(means) < 6 or means[0] <= 0 or means[-1] < ABOVE * max(means[0], curve.start):
         return None
-    rising = sum(later > before for before, later in zip(means, means[1:])) / (len(means) - 1)
+    rising = sum(later > before for before, later in pairwise(means)) / (len(means) - 1)
     above = sum(value > means[0] for value in means[1:]) / (len(means) - 1)
     return (means[0], means[-1]) if rising >= RISING and above >= 0.8 else None
 

@@ -32,6 +32,7 @@ from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.finite import Nonfinite
+from traindx.core.observed.ops import Op, OpTrace
 from traindx.core.text import Text, number
 from traindx.signals.finite import FiniteChecks
 
@@ -68,6 +69,14 @@ STEP = 2
 EXPLAINS = ("numeric/nonfinite", "numeric/scaler-misused", "curve/*", "init/saturated", "optim/lr-*", "loss/constant")
 EXPERIMENT = "bf16"
 
+MAKERS = frozenset(("pow", "__pow__", "square", "mul", "__mul__", "matmul", "__matmul__", "bmm", "mm", "linear", "einsum", "conv1d", "conv2d",
+                    "exp", "sum", "add", "__add__", "prod", "cumsum"))
+NEAR = 20_000.0  # a finite neighbour of the infinite elements: a product by a constant like 1e9 is another fault
+
+HIDDEN = Text(
+    "In step {step} {count} elements of the result of {op} went beyond 65504, the largest number of fp16, and became infinite; the loss stayed "
+    "finite, but these samples no longer count as they should.",
+    "第 {step} 步，{op} 的结果有 {count} 个元素超过了 fp16 的最大值 65504，变成无穷大；损失看着正常，但这些样本已经起不到该起的作用。")
 CAUSE = Text("In step {step} {op} went beyond 65504, the largest number of fp16, and became infinite.",
              "第 {step} 步，{op} 的结果超过了 fp16 的最大值 65504，变成无穷大。")
 CARRIED = Text("In step {step} {op} received infinite fp16 numbers: an operation in fp16 just before it went beyond 65504.",
@@ -78,9 +87,26 @@ RANGE = Text("range of the result, computed again in fp32", "用 fp32 重算的�
 FINITE = Text("range of the finite operand values", "输入中正常数值的范围")
 
 
-def check(checks: FiniteChecks) -> Iterator[Finding]:
-    if checks.harmful and _in_half(checks.fault):
-        yield _finding(checks.fault)
+def check(checks: FiniteChecks, traces: list[OpTrace] | None) -> Iterator[Finding]:
+    if checks.harmful:
+        if _in_half(checks.fault):
+            yield _finding(checks.fault)
+        return
+    for trace in traces or []:
+        for op in trace.ops if trace.phase == "train" else ():
+            if _overflows(op, trace.ops):
+                yield Finding(cause=HIDDEN.fill(step=trace.step, op=op.name.strip("_"), count=op.nonfinite), fix=FIX.fill(op=op.name.strip("_")),
+                              where=op.site, first_step=trace.step, level="warning",
+                              evidence=(Evidence(FINITE, f"{number(op.low or 0.0)} .. {number(op.high or 0.0)}", "|x| <= 65504", step=trace.step),))
+
+
+def _overflows(op: Op, ops: tuple[Op, ...]) -> bool:
+    """Finite fp16 operands, an infinite result, and finite elements near the limit beside it."""
+    if op.dtype != "float16" or not op.nonfinite or op.name not in MAKERS:
+        return False
+    if any(0 <= operand.op < len(ops) and ops[operand.op].nonfinite for operand in op.inputs):
+        return False
+    return max(abs(op.low or 0.0), abs(op.high or 0.0)) > NEAR
 
 
 def _in_half(fault: Nonfinite) -> bool:

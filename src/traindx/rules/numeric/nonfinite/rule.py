@@ -108,8 +108,8 @@ REASONS: dict[str, tuple[Text, Text]] = {
 }
 FORWARD = Text("The loss became {value} in step {step}: {op} {what}.", "第 {step} 步损失变成 {value}：{op} {what}。")
 BACKWARD = Text(
-    "In step {step} the loss was finite ({value}) but gradients were not: {op} {what}, {slope}; a where() or a mask hides this in forward, not in backward.",
-    "第 {step} 步损失正常（{value}），梯度却不正常：{op} {what}，{slope}；where() 或掩码只能在前向藏住它，反向藏不住。")
+    "In step {step} the loss was finite ({value}) but gradients were not: {op} {what}, {slope}; a where() or a mask can hide this in forward, never in backward.",
+    "第 {step} 步损失正常（{value}），梯度却不正常：{op} {what}，{slope}；where() 或掩码在前向能藏住它，在反向藏不住。")
 SLOPE = Text("where its slope is infinite", "那里的斜率是无穷大")
 UNNAMED = {
     "forward": Text("The loss became {value} in step {step}; the operation that made it could not be told.", "第 {step} 步损失变成 {value}；没能认出是哪一个运算造成的。"),
