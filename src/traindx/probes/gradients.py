@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.overrides import TorchFunctionMode
 
-from traindx.core.observed import Observation, Site
+from traindx.core.observed import Observation, Site, changed
 from traindx.core.observed.gradients import ClipUse, Gathered, GradientUse, HalfPrecision, PassUse, Rebuilt, ScalerUse
 from traindx.core.observed.program import Event
 from traindx.probes import ops, sites
@@ -302,7 +302,7 @@ class Ledger(Probe):
             step=self.session.step, key=f"rebuilt-{key}", site=site, class_name=owner.class_name, instances=1, steps=())
         first = owner.few[0].ref() if owner.few else None
         moved = first is not None and owner.resting not in (-1, first._version)
-        self._rebuilt[key] = replace(
+        self._rebuilt[key] = changed(
             seen, instances=seen.instances + 1, steps=(*seen.steps, owner.steps - owner.built_at)[:50],
             moved_between=seen.moved_between + moved, memory=_memory(optimizer), step_site=owner.step_site)
         self._owners.pop(owner.newest, None)
@@ -525,7 +525,7 @@ class Ledger(Probe):
         if run.id != owner.newest:
             self._rebuilt.pop(_key(owner.made_at), None)  # the older one goes on: nothing was lost
         elif rebuilt is not None and owner.steps == owner.built_at:
-            self._rebuilt[_key(owner.made_at)] = replace(
+            self._rebuilt[_key(owner.made_at)] = changed(
                 rebuilt, kept_state=rebuilt.kept_state + bool(run.optimizer.state),
                 other_data=rebuilt.other_data + (owner.dataset != self._dataset))
         owner.dataset = self._dataset
@@ -612,7 +612,7 @@ class Ledger(Probe):
         key = _key(run.site)
         use = self._clips.get(key) or ClipUse(
             key=f"clip-{len(self._clips)}", site=run.site, function=run.function, first=self.session.step)
-        self._clips[key] = self._noted(replace(use, calls=use.calls + 1, limit=run.limit), run, lives, timely)
+        self._clips[key] = self._noted(changed(use, calls=use.calls + 1, limit=run.limit), run, lives, timely)
 
     def _clipped(self, life: Life) -> None:
         """The clip wrote into the gradient, which may have been cleared before."""
@@ -626,23 +626,23 @@ class Ledger(Probe):
         owner = lives[0].owner
         norm = run.norm if run.norm is not None and run.norm < float("inf") else None
         bites = norm is not None and run.limit is not None and norm > run.limit
-        use = replace(use, step_site=owner.step_site, backward_site=owner.last.source.site if owner.last else None,
+        use = changed(use, step_site=owner.step_site, backward_site=owner.last.source.site if owner.last else None,
                       measured=use.measured + (norm is not None), bites=use.bites + bites)
         if timely:
             return self._timely(use, timely, norm)
-        use = replace(use, useless_bites=use.useless_bites + bites, useless_norm=_larger(use.useless_norm, norm))
+        use = changed(use, useless_bites=use.useless_bites + bites, useless_norm=_larger(use.useless_norm, norm))
         if any(life.used for life in lives) or any(life.passes for life in lives):
-            return replace(use, after_step=use.after_step + 1)
-        return replace(use, before_backward=use.before_backward + 1)
+            return changed(use, after_step=use.after_step + 1)
+        return changed(use, before_backward=use.before_backward + 1)
 
     def _timely(self, use: ClipUse, timely: list[Life], norm: float | None) -> ClipUse:
         scale = max((each.scale for life in timely[:1] for each in life.passes), default=0.0)
         for life in timely:
             for each in life.passes:
                 each.excused = True  # cleared after a clip, it is skipped on purpose
-        use = replace(use, in_time=use.in_time + 1, norm=_larger(use.norm, norm))
+        use = changed(use, in_time=use.in_time + 1, norm=_larger(use.norm, norm))
         if scale and not timely[0].owner.unscaled:
-            use = replace(use, scaled=use.scaled + 1, scale=scale, scaled_norm=_larger(use.scaled_norm, norm))
+            use = changed(use, scaled=use.scaled + 1, scale=scale, scaled_norm=_larger(use.scaled_norm, norm))
         return use
 
     def on_scaler(self, run: ScalerRun) -> None:
@@ -650,14 +650,14 @@ class Ledger(Probe):
         owner = self._owners.get(self.session.ids.of(run.optimizer)) if run.optimizer is not None else None
         if run.what == "scale":
             self._scale = _scale_of(run.scaler)
-            use = replace(use, scales=use.scales + 1, scale=self._scale, scale_site=run.site)
+            use = changed(use, scales=use.scales + 1, scale=self._scale, scale_site=run.site)
         elif run.what == "unscale" and owner is not None:
             owner.unscaled = True
         elif run.what == "scaler-step":
-            use = replace(use, steps=use.steps + 1, step_site=run.site)
+            use = changed(use, steps=use.steps + 1, step_site=run.site)
             use = self._scaler_steps(use, owner) if owner is not None else use
         elif run.what == "scaler-update":
-            use = replace(use, updates=use.updates + 1)
+            use = changed(use, updates=use.updates + 1)
             for each in self._owners.values():
                 each.unscaled = each.through_scaler = False
         self._scalers[run.id] = use
@@ -668,7 +668,7 @@ class Ledger(Probe):
         for each in passes:
             each.use()  # a step that the scaler skips is not the program's loss
         if passes and not any(each.scale for each in passes):
-            use = replace(use, unscaled_steps=use.unscaled_steps + 1, backward_site=passes[-1].source.site)
+            use = changed(use, unscaled_steps=use.unscaled_steps + 1, backward_site=passes[-1].source.site)
         return use
 
     def _check_scale(self, owner: Owner, site: Site | None) -> None:
@@ -677,7 +677,7 @@ class Ledger(Probe):
             return
         if any(each.scale for life in owner.few for each in life.passes):
             key, use = next(iter(self._scalers.items()))
-            self._scalers[key] = replace(use, direct_steps=use.direct_steps + 1, direct_site=site)
+            self._scalers[key] = changed(use, direct_steps=use.direct_steps + 1, direct_site=site)
 
     # -- the line of a hand-written update --------------------------------------------------------------------------
 
@@ -809,7 +809,7 @@ class Autocasts(Probe):
         self._since = False
         weight = batch_mean_weight(run.roots[0]) if run.roots else None
         seen = self._seen
-        self._seen = replace(seen, backwards=seen.backwards + 1, backward_site=seen.backward_site or run.site,
+        self._seen = changed(seen, backwards=seen.backwards + 1, backward_site=seen.backward_site or run.site,
                              weight=_larger(seen.weight, weight))
         if self._seen.backwards <= 3:
             self.session.emit(self._seen)

@@ -3,13 +3,12 @@ from __future__ import annotations
 
 import time
 import weakref
-from dataclasses import replace
 from typing import Any
 
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from traindx.core.observed import Site
+from traindx.core.observed import Site, changed
 from traindx.core.observed.data import LoaderMade
 from traindx.probes import patching, sites
 from traindx.probes.session import Probe, Session
@@ -82,7 +81,7 @@ class Loaders(Probe):
             if len(self._seen) >= LOADERS:
                 return id
             seen = self._describe(loader, id, site)
-        self._seen[id] = replace(seen, iterations=seen.iterations + 1, start_seconds=seen.start_seconds + seconds)
+        self._seen[id] = changed(seen, iterations=seen.iterations + 1, start_seconds=seen.start_seconds + seconds)
         if seen.iterations == 0:
             self.session.emit(self._seen[id])
         return id
@@ -105,7 +104,7 @@ class Loaders(Probe):
         """A batch came out of a loader; seconds as waited for it."""
         seen = self._seen.get(id)
         if seen is not None:
-            self._seen[id] = replace(seen, batches=seen.batches + 1, wait_seconds=seen.wait_seconds + seconds)
+            self._seen[id] = changed(seen, batches=seen.batches + 1, wait_seconds=seen.wait_seconds + seconds)
 
     def on_tick(self, step: int) -> None:
         if self.session.detailed:

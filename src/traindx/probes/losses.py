@@ -45,7 +45,7 @@ def install(session: Session) -> None:
 
 def _observed_loss(original: Any, session: Session) -> Any:
     is_compiling, inside = torch.compiler.is_compiling, _Inside()
-    signature = inspect.signature(original)
+    names = tuple(inspect.signature(original).parameters)
 
     def observe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         inside.on = True  # under a function mode the call comes back through this very name
@@ -54,8 +54,7 @@ def _observed_loss(original: Any, session: Session) -> Any:
         finally:
             inside.on = False
         try:
-            bound = dict(signature.bind(*args, **kwargs).arguments)
-            names = list(bound)
+            bound = dict(zip(names, args)) | kwargs  # the call went well: they fit
             run = LossRun(original.__name__, bound.pop(names[0]), bound.pop(names[1]), output, bound, sites.here(2),
                           loss_module_site(), torch.is_grad_enabled())
         except Exception:

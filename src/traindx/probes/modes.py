@@ -10,7 +10,7 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from traindx.core.observed import Site
+from traindx.core.observed import Site, changed
 from traindx.core.observed.mode import DropInEval, ForwardPass, Stretch, TrainedInMode
 from traindx.probes import modules, patching, sites
 from traindx.probes.session import ForwardRun, LossRun, Probe, Session, StepRun
@@ -211,7 +211,7 @@ class Modes(Probe):
         drop = self._drops.get(key) or DropInEval(
             step=now.step, key=f"drop-{len(self._drops)}", model=now.root.id, site=site, function=name, rate=rate,
             module_class=type(owner).__name__, forward_site=now.site)
-        self._drops[key] = replace(drop, forwards=drop.forwards + 1, repeats=drop.repeats + now.same_input)
+        self._drops[key] = changed(drop, forwards=drop.forwards + 1, repeats=drop.repeats + now.same_input)
 
     def saw_norm(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``batch_norm(input, running_mean, ..., training, ...)``; without running statistics no mode matters."""
@@ -263,7 +263,7 @@ class Modes(Probe):
             return
         scored.scored = True
         if not scored.grad and scored.group is not None:  # counted already
-            scored.group.seen = replace(scored.group.seen, scored=scored.group.seen.scored + 1)
+            scored.group.seen = changed(scored.group.seen, scored=scored.group.seen.scored + 1)
 
     # -- the end of a step ------------------------------------------------------------------------------------------
 
@@ -295,20 +295,20 @@ class Modes(Probe):
             if now.grad:
                 self._count(now)
             if now.fed_on and now.group is not None:
-                now.group.seen = replace(now.group.seen, fed_on=now.group.seen.fed_on + 1)
+                now.group.seen = changed(now.group.seen, fed_on=now.group.seen.fed_on + 1)
             if now.reached and not now.chained:
                 now.root.unfed += 1
             if not now.reached and now.group is not None:
                 idle[now.group] = now.step
         for group, step in idle.items():
-            group.seen = replace(group.seen, idle_windows=group.seen.idle_windows + 1, last_idle_step=step)
+            group.seen = changed(group.seen, idle_windows=group.seen.idle_windows + 1, last_idle_step=step)
 
     def _count(self, now: _Forward) -> None:
         group = now.group
         if group is None:
             return
         seen, idle = group.seen, not now.reached
-        group.seen = replace(
+        group.seen = changed(
             seen, count=seen.count + 1, backward=seen.backward + now.reached, idle=seen.idle + idle, last_step=now.step,
             steps=now.step - seen.first_step + 1, scored=seen.scored + (idle and now.grad and now.scored),
             same_input=seen.same_input + now.same_input, train_input=seen.train_input + (idle and now.train_input))
@@ -323,7 +323,7 @@ class Modes(Probe):
         root.batchnorm |= any(now.batch_stats + now.running_stats for now in trained)
         last = root.stretches[-1] if root.stretches else None
         if last is not None and (last.mode == mode or len(root.stretches) >= STRETCHES):
-            root.stretches[-1] = replace(last, steps=last.steps + 1)
+            root.stretches[-1] = changed(last, steps=last.steps + 1)
         else:
             root.stretches.append(Stretch(mode, step, 1, trained[0].site, trained[0].switched_at))
 
@@ -361,7 +361,7 @@ class Modes(Probe):
         for group in self._groups.values():
             if group.said is None or group.said != group.seen:
                 group.said = group.seen
-                self.session.emit(replace(group.seen, **self._facts_of(group)))
+                self.session.emit(changed(group.seen, **self._facts_of(group)))
         for root in self._by_id.values():
             if root.stretches:
                 self._say(TrainedInMode(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -16,11 +16,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.loss import _Loss
 
-from traindx.core.observed import Site
+from traindx.core.observed import Site, changed
 from traindx.core.observed.program import ForwardSeen, ModelSeen, Parameter
 from traindx.probes import patching, sites
 from traindx.probes.session import ForwardRun, Probe, Session
 from traindx.probes.tensors import dtype_of, shape_of, tensors_in
+
+ALL_FOLLOWED = 64  # forwards of a kind whose backward is waited for one by one
+EVERY = 8
 
 _made_at: weakref.WeakKeyDictionary[nn.Module, Site | None] = weakref.WeakKeyDictionary()
 
@@ -220,13 +223,14 @@ class Forwards(Probe):
                 step=step, key=f"forward-{len(self._seen)}", model=info.id, site=run.site, training=run.training, grad=run.grad,
                 dropout=drops, batchnorm=norms, count=0, backward=0, first_step=step, last_step=step,
                 input_shape=shape_of(first), switched_at=_switched.get(run.module), inference=torch.is_inference_mode_enabled())
-        seen = self._seen[key] = replace(seen, count=seen.count + 1, last_step=step)
+        seen = self._seen[key] = changed(seen, count=seen.count + 1, last_step=step)
         if seen.count == 1:
             self._say(seen)
-        if run.grad:
-            self._note_backward(key, run.output)
+        if run.grad and (seen.count <= ALL_FOLLOWED or seen.count % EVERY == 0):
+            self._note_backward(key, run.output, 1 if seen.count <= ALL_FOLLOWED else EVERY)
 
-    def _note_backward(self, key: tuple[Any, ...], output: Any) -> None:
+    def _note_backward(self, key: tuple[Any, ...], output: Any, weight: int) -> None:
+        """A hook costs as much as all else here: later forwards are sampled, each standing for several."""
         for tensor in tensors_in(output, 4):
             if tensor.requires_grad and tensor.grad_fn is not None:
                 done = False
@@ -235,7 +239,7 @@ class Forwards(Probe):
                     nonlocal done
                     if not done:
                         done = True
-                        self._seen[key] = replace(self._seen[key], backward=self._seen[key].backward + 1)
+                        self._seen[key] = changed(self._seen[key], backward=self._seen[key].backward + weight)
                 tensor.register_hook(reached)
                 return
 

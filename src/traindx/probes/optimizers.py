@@ -4,7 +4,6 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch.optim import Optimizer
 from torch.optim import lr_scheduler as schedulers
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from traindx.core.observed import Site
+from traindx.core.observed import Site, changed
 from traindx.core.observed.program import OptimizerMade, SchedulerMade
 from traindx.probes import modules, patching, sites
 from traindx.probes.session import ClipRun, Probe, ScalerRun, Session, StepRun
@@ -271,7 +270,7 @@ class Optimizers(Probe):
         if isinstance(scheduler, schedulers.ReduceLROnPlateau) and value is not None and len(fed) < 1000:
             value = number(value) if isinstance(value, torch.Tensor) else float(value)
             fed = (*fed, value) if value is not None else fed
-        made = self._schedulers[id] = replace(made, calls=made.calls + 1, call_site=site, fed=fed)
+        made = self._schedulers[id] = changed(made, calls=made.calls + 1, call_site=site, fed=fed)
         told = bool(args or kwargs) and not isinstance(scheduler, schedulers.ReduceLROnPlateau)
         self.session.event("scheduler", site, id, "epoch" if told else "")
         if made.calls <= 3 or made.fed != () or self.session.detailed:

@@ -183,6 +183,7 @@ class Session:
         self.probes: list[Probe] = []
         self._hooks: dict[str, list[tuple[Probe, Callable[..., None]]]] = {name: [] for name in HOOKS}
         self._events: list[Event] = []
+        self._made_events: dict[tuple[Any, ...], Event] = {}  # those of the next step are the same: made once
         self._patterns: dict[tuple[Any, ...], _Pattern] = {}
         self._pid = os.getpid()
         self._ended = False
@@ -273,7 +274,12 @@ class Session:
                 events[-1] = Event(what, site, who, detail, last.count + 1)
                 return
         if len(events) < WINDOW_LIMIT:
-            event = Event(what, site, who, detail)
+            key = (what, id(site), who, detail)
+            event = self._made_events.get(key)
+            if event is None:
+                event = Event(what, site, who, detail)
+                if len(self._made_events) < 1000:
+                    self._made_events[key] = event
             events.append(event)
             self.call("on_event", event)
 
