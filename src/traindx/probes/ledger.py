@@ -50,7 +50,7 @@ _WITHOUT_REPLACEMENT = ("SequentialSampler", "RandomSampler", "SubsetRandomSampl
 
 
 def install(session: Session) -> None:
-    session.add(Ledger)
+    session.add(FedLedger)
 
 
 class _Allowance(Budget):
@@ -296,7 +296,7 @@ class _First:
         self.whole = self.whole and bool((values == np.floor(values)).all())
 
 
-class Ledger(Probe):
+class FedLedger(Probe):
     """Inputs and targets by model, split and time."""
 
     areas = ("data", "loss")
