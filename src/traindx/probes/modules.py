@@ -74,8 +74,6 @@ def _observed_call(original: Any, session: Session) -> Any:
             return original(self, *args, **kwargs)
         if thread.depth == 0:
             return root_call(original, session, self, args, kwargs)
-        if not session.detailed:
-            return original(self, *args, **kwargs)
         modules = thread.modules
         if modules is None:
             return original(self, *args, **kwargs)
@@ -84,7 +82,8 @@ def _observed_call(original: Any, session: Session) -> Any:
             output = original(self, *args, **kwargs)
         finally:
             modules.pop()
-        session.call("after_module", self, path_of(session, self), args, output)
+        if session.detailed:
+            session.call("after_module", self, path_of(session, self), args, output)
         return output
     return __call__
 
@@ -97,7 +96,7 @@ def root_call(original: Any, session: Session, module: nn.Module, args: tuple[An
     run = ForwardRun(0, module, args, kwargs, sites.here(3), bool(getattr(module, "training", False)), torch.is_grad_enabled())
     session.call("before_forward", run)
     thread.depth = 1
-    thread.modules = [module] if session.detailed else None
+    thread.modules = [module] if session.detailed or session.tracing else None
     try:
         run.output = original(module, *args, **kwargs)
     except BaseException:

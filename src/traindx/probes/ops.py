@@ -67,12 +67,12 @@ class Tracer(TorchFunctionMode):
         if self.armed or self.session.compiled or self.session.in_backward:
             return
         self.reset()
-        self.armed = True
+        self.armed = self.session.tracing = True
         _insert(self)
 
     def disarm(self) -> None:
         if self.armed:
-            self.armed = False
+            self.armed = self.session.tracing = False
             _remove(self)
 
     def reset(self) -> None:

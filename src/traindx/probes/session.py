@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 TRACED_STEPS = frozenset((1, 2, 3, 8, 32))  # whole op traces: few, they are the costly ones
 WINDOW_LIMIT = 200  # events kept of one window
+SHORT = 10.0  # seconds of a run in which every Budget has its full share
+TOGETHER = 0.012  # share of the time of all Budgets together later on
 LONGEST_ACCUMULATION = 512  # backwards without an optimizer step after which backwards count as steps
 
 
@@ -176,10 +178,12 @@ class Session:
         self._backwards = 0  # since the last step
         self.detailed = True
         self.compiled = False
+        self.tracing = False  # op by op, now
         self.in_backward = 0
         self.stopped = False  # by --max-steps
         self.origins: Origins = None  # type: ignore[assignment]  # set by losses.install
         self.values: dict[str, float] = {}
+        self.budgets: list[Budget] = []
         self.probes: list[Probe] = []
         self._hooks: dict[str, list[tuple[Probe, Callable[..., None]]]] = {name: [] for name in HOOKS}
         self._events: list[Event] = []
@@ -400,17 +404,27 @@ class Ids:
 
 @dataclass
 class Budget:
-    """Optional work is done while it has cost less than ``share`` of the time since the start; the first ``free`` steps always."""
+    """Optional work is done while it has cost less than its ``share`` of the time; the first ``free`` steps always, uncounted.
+
+    After the first :data:`SHORT` seconds of a run, all budgets together share :data:`TOGETHER` of the time, each by its ``share``.
+    """
 
     session: Session
     share: float = 0.02
     free: int = 64
     spent: float = field(default=0.0, init=False)
 
+    def __post_init__(self) -> None:
+        self.session.budgets.append(self)
+
     def allows(self) -> bool:
-        if self.session.step <= self.free:
-            return True
-        return self.spent < self.share * (time.perf_counter() - self.session.began)
+        return self.session.step <= self.free or self.spent < self.allowance(time.perf_counter() - self.session.began)
+
+    def allowance(self, elapsed: float) -> float:
+        """Seconds that may have been spent after ``elapsed`` seconds of the run."""
+        together = sum(budget.share for budget in self.session.budgets)
+        later = self.share * min(1.0, TOGETHER / together)
+        return self.share * min(elapsed, SHORT) + later * max(elapsed - SHORT, 0.0)
 
     @contextmanager
     def paying(self) -> Iterator[None]:
@@ -418,4 +432,5 @@ class Budget:
         try:
             yield
         finally:
-            self.spent += time.perf_counter() - began
+            if self.session.step > self.free:
+                self.spent += time.perf_counter() - began
