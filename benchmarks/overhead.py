@@ -84,6 +84,10 @@ def traindx(model: nn.Module, at: int = UNDER_WAY) -> Iterator[Callable[[float],
         session = install(Recorder(Path(folder)))
         session.optimizers = 1
         session.step = at
+        if at > 1:  # an hour into the run, with every budget spent up to now
+            session.began -= 3600
+            for budget in session.budgets:
+                budget.spent = budget.allowance(3600)
         try:
             yield nothing
         finally:

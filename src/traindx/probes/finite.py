@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from traindx.core.observed import Site
+from traindx.core.observed import Site, changed
 from traindx.core.observed.finite import FiniteSummary, Nonfinite
 from traindx.probes import graph, patching
 from traindx.probes.ops import Traces
@@ -65,6 +64,7 @@ class Finite(Probe):
         self._scaled = False
         self._root_node: Any = None
         self._step_site: Site | None = None
+        self._two: list[weakref.ref[Tensor]] = []  # whose gradients stand for all where looking at all costs too much
         self._loss_fault: Nonfinite | None = None  # of the step that is being computed
 
     # -- what may be needed --------------------------------------------------------------------------------------------
@@ -159,15 +159,16 @@ class Finite(Probe):
 
     def _gradients_bad(self, run: BackwardRun) -> bool:
         """A sample of the deepest and of a middle gradient always, all of them while it is cheap."""
-        every = [p.grad for p in self._parameters()] if run.accumulate else run.gradients
-        gradients = [g for g in every if g is not None and readable(g) and g.is_floating_point()]
-        if not gradients:
-            return False
-        if any(not math.isfinite(float(sample(g, 256).sum())) for g in (gradients[0], gradients[len(gradients) // 2])):
-            return _bad(gradients)
-        if not self.session.detailed and not self.budget.allows():
-            return False
+        if run.accumulate and self._two and not self.session.detailed and not self.budget.allows():
+            if all(_sums_up(p.grad) for ref in self._two if (p := ref()) is not None):
+                return False
         with self.budget.paying():
+            owners = [p for p in self._parameters() if p.grad is not None] if run.accumulate else []
+            self._two = [weakref.ref(p) for p in owners[:1] + owners[len(owners) // 2:][:1]]
+            every = [p.grad for p in owners] if run.accumulate else run.gradients
+            gradients = [g for g in every if g is not None and readable(g) and g.is_floating_point()]
+            if not gradients:
+                return False
             norm = _norm(gradients)
             if not self._scaled and math.isfinite(norm):
                 self.session.metric("raw_grad_norm", norm)  # before any clipping
@@ -181,11 +182,11 @@ class Finite(Probe):
         if names:
             # the weights were lost in an earlier step; that fault has been named, or its gradients were finite
             if self._named == 0:
-                self._say(replace(fault, phase="step", parameters=names))
+                self._say(changed(fault, phase="step", parameters=names))
             return
         suspect = graph.maker(node) if not Finite.unpacking else None
         if any(not _finite(t) for ref in self._inputs if (t := ref()) is not None):
-            fault = replace(fault, phase="input")
+            fault = changed(fault, phase="input")
         self._say(self._with(fault, suspect, {n._sequence_nr(): type(n).__name__ for n in graph.below(node)}))
 
     def _name_backward(self, run: BackwardRun, held: list[graph.Held], node: Any) -> None:
@@ -196,7 +197,7 @@ class Finite(Probe):
         suspect = max(found, key=lambda s: s.number, default=None)
         shape = {n._sequence_nr(): type(n).__name__ for n in graph.below(node)} if node is not None else {}
         bad = [p for p in self._parameters() if p.grad is not None and not _finite(p.grad)]
-        self._say(self._with(replace(self._fault("backward", run), parameters=self._names(bad)), suspect, shape))
+        self._say(self._with(changed(self._fault("backward", run), parameters=self._names(bad)), suspect, shape))
 
     def _fault(self, phase: str, run: BackwardRun) -> Nonfinite:
         return Nonfinite(step=self.session.step, phase=phase, value=run.value, backward_site=run.site,
@@ -209,7 +210,7 @@ class Finite(Probe):
         candidates = place.candidates
         if suspect.reason in graph.CARRIERS and self._lines:
             candidates = (*self._lines[0].feeding(place.site), *candidates)
-        return replace(fault, op=suspect.op, reason=suspect.reason, low=suspect.low, high=suspect.high, bad=suspect.bad,
+        return changed(fault, op=suspect.op, reason=suspect.reason, low=suspect.low, high=suspect.high, bad=suspect.bad,
                        count=suspect.count, shape=suspect.shape, dtype=suspect.dtype, site=place.site,
                        exact=place.exact, candidates=candidates[:4])
 
@@ -239,19 +240,19 @@ class Finite(Probe):
             gradients = [g for group in run.optimizer.param_groups for p in group["params"]
                          if (g := p.grad) is not None and readable(g) and g.is_floating_point()]
             if _bad(gradients):
-                self.summary = replace(self.summary, taken=self.summary.taken + 1)
+                self.summary = changed(self.summary, taken=self.summary.taken + 1)
 
     def on_event(self, event: Any) -> None:
         if event.what == "scale":
             self._scaled = True
 
     def on_tick(self, step: int) -> None:
-        summary = replace(self.summary, steps=self.summary.steps + 1)
+        summary = changed(self.summary, steps=self.summary.steps + 1)
         if self._bad_root or self._bad_gradients:
-            summary = replace(summary, bad_roots=summary.bad_roots + self._bad_root, last_bad=step,
+            summary = changed(summary, bad_roots=summary.bad_roots + self._bad_root, last_bad=step,
                               bad_gradients=summary.bad_gradients + (self._bad_gradients and not self._bad_root))
         if self.session.detailed and not summary.weights_bad and self._samples_bad():
-            summary = replace(summary, weights_bad=step)
+            summary = changed(summary, weights_bad=step)
             if self._named == 0:
                 self._say(Nonfinite(step=step, phase="step", step_site=self._step_site, loss_site=self._loss_site,
                                     parameters=self._bad_weights()))
@@ -270,16 +271,16 @@ class Finite(Probe):
         if self._loss_fault is not None and not self._bad_root:
             self._bad_root = True
             self._say(self._loss_fault)
-        self.summary = replace(self.summary, bad_roots=self.summary.bad_roots + self._bad_root,
+        self.summary = changed(self.summary, bad_roots=self.summary.bad_roots + self._bad_root,
                                bad_gradients=self.summary.bad_gradients + (self._bad_gradients and not self._bad_root))
         if not self.summary.weights_bad and self._samples_bad():
-            self.summary = replace(self.summary, weights_bad=self.session.step)
+            self.summary = changed(self.summary, weights_bad=self.session.step)
         self._report()
 
     def _report(self) -> None:
         if self.summary != self._said:
             self._said = self.summary
-            self.session.emit(replace(self.summary, step=self.session.step))
+            self.session.emit(changed(self.summary, step=self.session.step))
 
 
 def _bad(gradients: list[Tensor]) -> bool:
@@ -292,6 +293,14 @@ def _bad(gradients: list[Tensor]) -> bool:
 def _norm(gradients: list[Tensor]) -> float:
     norms = torch._foreach_norm([g.detach() for g in gradients])
     return math.hypot(*(float(n) for n in norms))
+
+
+def _sums_up(gradient: Tensor | None) -> bool:
+    """Whether the elements add up to a number: one NaN or infinity is enough that they do not."""
+    if gradient is None or not readable(gradient) or not gradient.is_floating_point():
+        return True
+    value = gradient.detach()
+    return math.isfinite(float(value.sum() if value.numel() <= 65_536 else sample(value, 1024).sum()))
 
 
 def _finite(tensor: Tensor) -> bool:
