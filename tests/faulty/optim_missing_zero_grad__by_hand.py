@@ -1,0 +1,16 @@
+# allow: curve/oscillating, curve/diverging, curve/plateau, numeric/gradient-explosion
+"""Gradient descent by hand: the update is there, the clearing is not."""
+import torch
+
+torch.manual_seed(0)
+x = torch.randn(300, 4)
+y = x @ torch.tensor([1.0, -2.0, 0.5, 0.0]) + 0.7 + 0.05 * torch.randn(300)
+w = torch.zeros(4, requires_grad=True)
+b = torch.zeros((), requires_grad=True)
+for _ in range(60):
+    rows = torch.randint(300, (32,))
+    loss = ((x[rows] @ w + b - y[rows]) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        for p in (w, b):
+            p -= 0.1 * p.grad  # expect: optim/missing-zero-grad
