@@ -1,4 +1,4 @@
-"""Modules that are constructed while a root's forward runs: their weights are new each time, no optimizer knows them."""
+"""Modules that are constructed while a root's forward runs: new weights each time, which no optimizer knows."""
 from __future__ import annotations
 
 import weakref

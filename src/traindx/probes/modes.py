@@ -255,7 +255,7 @@ class Modes(Probe):
             self._close([self._window.pop(0)])
 
     def on_loss(self, run: LossRun) -> None:
-        """A loss without gradient scores the forward before it; any loss scores the one whose very output it is given."""
+        """A loss without gradient scores the forward before it; any loss scores the one whose output it is given."""
         scored = _get(self._outputs, run.input) if isinstance(run.input, Tensor) else None
         if scored is None and not getattr(run.output, "requires_grad", True):
             scored = self._last

@@ -13,7 +13,7 @@ def replace(stack: ExitStack, owner: Any, name: str, make: Callable[[Any], Any])
     inherited = isinstance(owner, type) and name not in owner.__dict__
     original = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
     if inherited and isinstance(getattr(owner, name, None), types.MethodDescriptorType):
-        original = getattr(owner, name)  # Tensor's methods are those of its C base; of Python bases the base itself is patched
+        original = getattr(owner, name)  # Tensor's methods are its C base's; Python bases are patched themselves
     if original is None:
         return
     setattr(owner, name, make(original))
@@ -31,13 +31,16 @@ def dressed(wrapper: Callable[..., Any], original: Any) -> Any:
 def shadow(wrapper: types.FunctionType, original: Any) -> Any:
     """``wrapper`` dressed as ``original``, with the original's globals.
 
-    Such a wrapper may use closure variables and builtins only. torch.jit.script reads the source of what ``__wrapped__`` points to and resolves it in the wrapper's globals: with ours it fails.
+    Such a wrapper may use closure variables and builtins only. torch.jit.script reads the source of what
+    ``__wrapped__`` points to and resolves it in the wrapper's globals: with ours it fails.
     """
     if not isinstance(original, types.FunctionType):
         return _builtin_too(functools.update_wrapper(wrapper, original), original)
-    twin = types.FunctionType(wrapper.__code__, original.__globals__, original.__name__, wrapper.__defaults__, wrapper.__closure__)
+    twin = types.FunctionType(
+        wrapper.__code__, original.__globals__, original.__name__, wrapper.__defaults__, wrapper.__closure__)
     twin.__kwdefaults__ = wrapper.__kwdefaults__
-    return _builtin_too(functools.update_wrapper(twin, original), original)  # another probe may have wrapped a C function
+    # the original may itself be another probe's wrapper of a C function
+    return _builtin_too(functools.update_wrapper(twin, original), original)
 
 
 def _builtin_too(wrapper: Any, original: Any) -> Any:

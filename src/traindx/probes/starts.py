@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -168,7 +168,8 @@ class Equals(Probe):
         seen = EqualUnits(
             step=self.session.step, key=f"equal-units-{key}", id=key, name=name, shape=shape_of(parameter),
             module_class=type(owner).__name__ if owner else "", units=int(parameter.shape[axis]), looks=0,
-            last_step=self.session.step, moved=0.0, apart=0.0, graded=False, value=float(parameter.detach().reshape(-1)[0]),
+            last_step=self.session.step, moved=0.0, apart=0.0, graded=False,
+            value=float(parameter.detach().reshape(-1)[0]),
             made_at=modules.made_at(owner) if owner is not None else None, set_by=filling.name if filling else "",
             set_at=filling.site if filling and not filling.by_library else None)
         start = units_of(parameter.detach(), axis).clone()
@@ -189,10 +190,10 @@ class Equals(Probe):
         gradient = parameter.grad
         seen = candidate.seen
         blocks = 4 if seen.module_class in ("LSTM", "LSTMCell") else 3 if seen.module_class in ("GRU", "GRUCell") else 1
-        candidate.seen = EqualUnits(**{
-            **vars(seen), "looks": seen.looks + 1, "last_step": self.session.step, "rate": rate,
-            "moved": float((now - candidate.start).abs().max()), "apart": apart(now, blocks),
-            "graded": seen.graded or (gradient is not None and readable(gradient) and bool(torch.count_nonzero(gradient)))})
+        graded = gradient is not None and readable(gradient) and bool(torch.count_nonzero(gradient))
+        candidate.seen = replace(
+            seen, looks=seen.looks + 1, last_step=self.session.step, rate=rate, apart=apart(now, blocks),
+            moved=float((now - candidate.start).abs().max()), graded=seen.graded or graded)
         self.session.emit(candidate.seen)
 
 

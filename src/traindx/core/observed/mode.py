@@ -17,7 +17,7 @@ class ForwardPass(Observation):
     ``steps`` of the run lying between the first and the last. ``scored`` idle ones went into a torch loss,
     ``same_input`` ones were given the very tensor of the one before, ``train_input`` ones a tensor that a training
     forward had just been given, ``fed_on`` outputs went into another root. ``discarded``: the caller throws the result
-    away. ``optimized``: an optimizer holds parameters of the root, and ``learning``: it stepped since the first of these
+    away. ``optimized``: an optimizer holds parameters of the root, ``learning``: it stepped since the first of these
     forwards; ``twin_of`` is a root of the same shape that learns, ``judged``: a model that learns to tell its outputs
     from other data.
     """

@@ -1,4 +1,4 @@
-"""How weights began and what became of units: symmetry, dead and pinned units, gradients and activations through depth."""
+"""How weights began and what became of units: symmetry, dead and pinned units, signals through depth."""
 from __future__ import annotations
 
 from dataclasses import dataclass

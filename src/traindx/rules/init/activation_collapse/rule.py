@@ -30,6 +30,7 @@ He et al. 2015: Delving deep into rectifiers; the factor of 1000 is a rule of th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.start import DepthProfile, PinnedUnits
@@ -110,7 +111,7 @@ def factor_of(profile: DepthProfile) -> float | None:
     if len(spreads) < LAYERS or spreads[0] <= 0:
         return None
     factor = max(spreads[-1], 1e-30) / spreads[0]
-    same_way = sum((after < before) == (factor < 1) for before, after in zip(spreads, spreads[1:]))
+    same_way = sum((after < before) == (factor < 1) for before, after in pairwise(spreads))
     return factor if same_way >= STEADY * (len(spreads) - 1) else 1.0
 
 

@@ -1,20 +1,24 @@
 """Most ReLU units of a layer are dead.
 
 What it is:
-More than half of a ReLU layer's units are zero for every sample over hundreds of samples and stay so. Their gradient is zero, so nothing
-brings them back. A bias that starts far below zero does it at once, a step that is too large does it later.
+More than half of a ReLU layer's units are zero for every sample over hundreds of samples and stay so. Their
+gradient is zero, so nothing brings them back. A bias that starts far below zero does it at once, a step that is too
+large does it later.
 
 Why it is silent:
-Zero is a valid output. The biases behind the dead layer still learn, so the loss still falls to that of a constant answer.
+Zero is a valid output. The biases behind the dead layer still learn, so the loss still falls to that of a constant
+answer.
 
 What you see:
 A loss that stops early, at the level of predicting the average, and no gradient in the layers in front.
 
 Look-alikes:
-Each unit of a healthy ReLU net is silent for many samples, but not for all. Wide nets can lose some units and work well.
+Each unit of a healthy ReLU net is silent for many samples, but not for all. Wide nets can lose some units and work
+well.
 
 Fix:
-Start biases at zero (a prior belongs in the output layer's bias only), lower the learning rate, or use LeakyReLU or GELU.
+Start biases at zero (a prior belongs in the output layer's bias only), lower the learning rate, or use LeakyReLU or
+GELU.
 
 Before:
     for m in self.modules():
@@ -27,7 +31,8 @@ Experiment:
 Train with LeakyReLU in place of ReLU: if the loss now falls, dead units were the cause.
 
 Source:
-Maas, Hannun, Ng 2013: Rectifier nonlinearities improve neural network acoustic models; the share of one half is a rule of thumb.
+Maas, Hannun, Ng 2013: Rectifier nonlinearities improve neural network acoustic models; the share of one half is a
+rule of thumb.
 """
 from __future__ import annotations
 

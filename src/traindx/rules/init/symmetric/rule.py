@@ -1,8 +1,8 @@
 """All units of a hidden layer start equal and stay equal.
 
 What it is:
-The weights of a hidden layer start at one constant, so all its units compute the same value and get the same gradient. They stay
-copies of each other for ever: a layer of 64 units has the power of one.
+The weights of a hidden layer start at one constant, so all its units compute the same value and get the same
+gradient. They stay copies of each other for ever: a layer of 64 units has the power of one.
 
 Why it is silent:
 Every unit learns, only all learn the same. The loss falls a little, as far as one unit can take it.
@@ -11,8 +11,8 @@ What you see:
 A loss that stops at the level of a model with a single unit, often at chance, whatever the width.
 
 Look-alikes:
-A last layer, a LoRA matrix or the end of a residual branch may start at zero: their units soon differ, because what follows them or
-goes into them differs. Biases, norms and gates may be constant.
+A last layer, a LoRA matrix or the end of a residual branch may start at zero: their units soon differ, because what
+follows them or goes into them differs. Biases, norms and gates may be constant.
 
 Fix:
 Draw the weights at random; only biases may be constant.
@@ -48,7 +48,8 @@ ZH = """一层里的所有单元起点相同，而且一直相同
 损失停在「只有一个单元」的模型的水平，常常就是随机猜的水平，加宽也没用。
 
 容易混淆的情况：
-最后一层、LoRA 矩阵、残差分支的末端可以从零开始：它们的输入或后续不同，各单元很快就会分开。偏置、归一化层、门控可以是常数。
+最后一层、LoRA 矩阵、残差分支的末端可以从零开始：它们的输入或后续不同，各单元很快就会分开。偏置、归一化层、
+门控可以是常数。
 
 怎么改：
 权重要随机初始化，只有偏置可以是常数。

@@ -12,7 +12,7 @@ model = nn.Sequential(
     nn.Linear(32, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
 criterion = nn.CrossEntropyLoss()
-for epoch in range(3):
+for _ in range(3):
     model.train()
     for rows in torch.randperm(160).split(4):
         optimizer.zero_grad()

@@ -11,7 +11,7 @@ model = nn.Sequential(
     nn.Linear(32, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
 criterion = nn.CrossEntropyLoss()
-for epoch in range(12):
+for _ in range(12):
     model.train()
     for rows in torch.randperm(160).split(20):
         optimizer.zero_grad()

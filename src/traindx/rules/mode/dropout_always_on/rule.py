@@ -5,13 +5,15 @@ A dropout that is called as a function drops values although its module is in ev
 ``training=self.training``, attention with a fixed ``dropout_p``, or a random mask made by hand.
 
 Why it is silent:
-Only ``nn.Dropout`` listens to ``eval()``. ``F.dropout`` takes ``training=True`` unless told otherwise, and attention has no such flag.
+Only ``nn.Dropout`` listens to ``eval()``. ``F.dropout`` takes ``training=True`` unless told otherwise, and
+attention has no such flag.
 
 What you see:
 Predictions that differ from call to call in eval mode, and a test score below what the weights can do.
 
 Look-alikes:
-Monte Carlo dropout runs the same input many times in order to average. The noise of a VAE or of diffusion sampling is no dropout.
+Monte Carlo dropout runs the same input many times in order to average. The noise of a VAE or of diffusion sampling
+is no dropout.
 
 Fix:
 Pass the mode on, or use ``nn.Dropout``.
@@ -25,8 +27,8 @@ Experiment:
 Run the same input twice in eval mode: the two outputs must be equal.
 
 Source:
-PyTorch documentation of functional.dropout ("training: apply dropout if True", default True) and scaled_dot_product_attention ("always
-applies dropout according to the specified dropout_p").
+PyTorch documentation of functional.dropout ("training: apply dropout if True", default True) and
+scaled_dot_product_attention ("always applies dropout according to the specified dropout_p").
 """
 from __future__ import annotations
 

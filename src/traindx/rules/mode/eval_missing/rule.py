@@ -1,19 +1,21 @@
 """Validation runs in train mode.
 
 What it is:
-The model is evaluated while dropout still drops and BatchNorm still uses (and learns from) the batch: ``eval()`` was not called,
-or ``train()`` was called again before the forward.
+The model is evaluated while dropout still drops and BatchNorm still uses (and learns from) the batch: ``eval()``
+was not called, or ``train()`` was called again before the forward.
 
 Why it is silent:
-``no_grad`` and ``inference_mode`` only switch off gradients. They leave the modes of the layers alone, and every shape stays right.
+``no_grad`` and ``inference_mode`` only switch off gradients. They leave the modes of the layers alone, and every
+shape stays right.
 
 What you see:
-A validation score that is worse than it should be and differs when you measure it twice. The best epoch is chosen by noise, and with
-BatchNorm the validation data leak into the running statistics.
+A validation score that is worse than it should be and differs when you measure it twice. The best epoch is chosen
+by noise, and with BatchNorm the validation data leak into the running statistics.
 
 Look-alikes:
-Monte Carlo dropout runs the same input many times on purpose. A GAN samples in train mode. ``update_bn`` runs the training data to
-re-estimate statistics and throws the outputs away. A forward inside the training step, such as a teacher's, is not an evaluation.
+Monte Carlo dropout runs the same input many times on purpose. A GAN samples in train mode. ``update_bn`` runs the
+training data to re-estimate statistics and throws the outputs away. A forward inside the training step, such as a
+teacher's, is not an evaluation.
 
 Fix:
 Call ``model.eval()`` before the pass and ``model.train()`` after it.
@@ -31,8 +33,8 @@ Experiment:
 Run the same validation batch twice: in eval mode the two outputs are equal.
 
 Source:
-PyTorch notes on autograd mechanics, section on evaluation mode ("not a mechanism to locally disable gradient computation", and the
-other way round).
+PyTorch notes on autograd mechanics, section on evaluation mode ("not a mechanism to locally disable gradient
+computation", and the other way round).
 """
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ ZH = """验证时模型还在训练模式
 验证分数比应有的差，同一份数据测两次结果不同。最佳轮次是靠噪声选出来的；有 BatchNorm 时，验证数据还会混进滑动统计量。
 
 容易混淆的情况：
-蒙特卡洛 dropout 会故意把同一个输入跑很多遍。GAN 采样时用训练模式。``update_bn`` 用训练数据重新估计统计量，输出直接丢掉。
+蒙特卡洛 dropout 会故意把同一个输入跑很多遍。GAN 采样时用训练模式。``update_bn`` 用训练数据重新估计统计量，
+输出直接丢掉。
 训练步骤内部的前向（例如教师模型）不算评估。
 
 怎么改：
@@ -87,7 +90,8 @@ CAUSE = Text(
     "{model} is evaluated here in train mode: {layers}. {grad}eval() was not in force.",
     "{model} 在这里做评估，却处于训练模式：{layers}。{grad}eval() 没有生效。")
 DROPS = Text("dropout drops values at random", "dropout 在随机丢弃")
-BATCHES = Text("BatchNorm uses the batch's own statistics and updates the running ones", "BatchNorm 用当前 batch 的统计量，还在更新滑动统计量")
+BATCHES = Text("BatchNorm uses the batch's own statistics and updates the running ones",
+               "BatchNorm 用当前 batch 的统计量，还在更新滑动统计量")
 BOTH = Text("dropout drops values at random, and BatchNorm uses the batch's own statistics and updates the running ones",
             "dropout 在随机丢弃，BatchNorm 用当前 batch 的统计量，还在更新滑动统计量")
 NO_GRAD = Text("Switching off gradients does not switch these layers. ", "关掉梯度并不会切换这些层。")

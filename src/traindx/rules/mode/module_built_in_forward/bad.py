@@ -21,7 +21,7 @@ x = torch.randn(384, 10)
 y = (x[:, 0] * x[:, 1] > 0).long()
 model = Net()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-for epoch in range(6):
+for _ in range(6):
     for rows in torch.randperm(len(x)).split(32):
         optimizer.zero_grad()
         F.cross_entropy(model(x[rows]), y[rows]).backward()

@@ -1,19 +1,19 @@
 """Training goes on in eval mode.
 
 What it is:
-A validation pass called ``eval()`` and nothing called ``train()`` afterwards. From then on the model is trained without dropout, and
-with BatchNorm frozen on its running statistics.
+A validation pass called ``eval()`` and nothing called ``train()`` afterwards. From then on the model is trained
+without dropout, and with BatchNorm frozen on its running statistics.
 
 Why it is silent:
 Gradients flow in eval mode as well, and the training loss even gets smaller once dropout is off.
 
 What you see:
-A kink in the training loss right after the first validation, then a net that overfits as if it had no dropout. With BatchNorm, running
-statistics that stopped moving while the weights went on.
+A kink in the training loss right after the first validation, then a net that overfits as if it had no dropout. With
+BatchNorm, running statistics that stopped moving while the weights went on.
 
 Look-alikes:
-Fine-tuning with only the BatchNorm layers in eval mode is a known recipe. Adversarial examples are made in eval mode within a step
-that then trains in train mode. A model without dropout and BatchNorm does not care.
+Fine-tuning with only the BatchNorm layers in eval mode is a known recipe. Adversarial examples are made in eval
+mode within a step that then trains in train mode. A model without dropout and BatchNorm does not care.
 
 Fix:
 Call ``model.train()`` at the start of every training epoch, or at the end of the function that evaluates.
@@ -46,7 +46,8 @@ from traindx.core.text import Text, number
 ZH = """训练在推理模式下继续
 
 是什么：
-验证时调用了 ``eval()``，之后没有再调用 ``train()``。从那以后，模型训练时 dropout 不起作用，BatchNorm 也固定在滑动统计量上。
+验证时调用了 ``eval()``，之后没有再调用 ``train()``。从那以后，模型训练时 dropout 不起作用，
+BatchNorm 也固定在滑动统计量上。
 
 为什么不报错：
 推理模式下梯度照样能算；dropout 关掉以后，训练损失甚至会变小。
