@@ -72,6 +72,7 @@ class Loaders(Probe):
         super().__init__(session)
         self._seen: dict[int, LoaderMade] = {}
         self._said: dict[int, LoaderMade] = {}
+        self.latest: LoaderMade | None = None  # whose batch came last
         Loaders.instance = self
 
     def started(self, loader: Any, site: Site | None, seconds: float) -> int:
@@ -102,6 +103,7 @@ class Loaders(Probe):
 
     def counted(self, id: int, seconds: float) -> None:
         """A batch came out of a loader; seconds as waited for it."""
+        self.latest = self._seen.get(id)
         seen = self._seen.get(id)
         if seen is not None:
             self._seen[id] = changed(seen, batches=seen.batches + 1, wait_seconds=seen.wait_seconds + seconds)

@@ -1,7 +1,7 @@
 """Does a sample's output depend on the others of its batch? Asked by replaying a root with one sample exchanged.
 
-Where it does, the replay also finds the operation: all results of two runs are compared one by one, and from the output
-backwards the first operation is taken that gets its samples apart and gives them mixed.
+Where it does, the replay also finds the operation: all results of two runs are compared one by one, and from the
+output backwards the first operation is taken that gets its samples apart and gives them mixed.
 """
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from traindx.core.observed import Site
 from traindx.core.observed.layout import BatchMixing, LeadSizes
 from traindx.core.observed.ops import Op
 from traindx.probes import replay, sites
+from traindx.probes.loaders import Loaders
 from traindx.probes.modules import made_at
 from traindx.probes.ops import Traces
 from traindx.probes.session import BackwardRun, ForwardRun, LossRun, Probe, Session
@@ -32,8 +34,9 @@ PARAMETERS = 200_000_000
 KEPT_ELEMENTS = 60_000_000  # of intermediate results in the child
 TOLERANCE = 1e-5  # of the largest value: rows of one product do not differ more by rounding
 SIZES = 8
-TOLD = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.Softmax,
-        nn.LogSoftmax)
+MOVING = ("t", "T", "mT", "transpose", "permute", "movedim", "swapaxes", "view", "reshape", "flip", "roll")
+TOLD = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer,
+        nn.TransformerEncoder, nn.TransformerDecoder, nn.Transformer, nn.Softmax, nn.LogSoftmax)
 
 
 def install(session: Session) -> None:
@@ -72,16 +75,17 @@ class Mixing(Probe):
         self._loaded_tensors: list[weakref.ref[Tensor]] = []
 
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
-        if not self.session.detailed or loader is None:
+        if not self.session.detailed:
             return
         tensors = [t for t in tensors_in(batch, 8) if t.dim() > 0]
         default = getattr(loader, "collate_fn", None) is default_collate
         sizes = {int(t.shape[0]) for t in tensors}
+        made = Loaders.instance.latest  # the loader itself may be gone: for ... in DataLoader(...)
         self._loaded = None
         if default and len(sizes) == 1:
             self._loaded = sizes.pop(), True
-        elif not default and isinstance(getattr(loader, "batch_size", None), int):
-            self._loaded = int(loader.batch_size), False
+        elif not default and made is not None and isinstance(made.batch_size, int):
+            self._loaded = made.batch_size, False
         self._loaded_tensors = [weakref.ref(t) for t in tensors]
 
     def after_forward(self, run: ForwardRun) -> None:
@@ -134,14 +138,16 @@ class Mixing(Probe):
             return None
         size, default = self._loaded
         if default:
-            return Batch(size, 0, "loader") if lead.shape[0] == size else None
+            turned = lead.dim() > 1 and lead.shape[1] == size and not lead.is_contiguous()
+            return Batch(size, 0, "loader") if lead.shape[0] == size and not turned else None
         dims = [dim for dim, n in enumerate(lead.shape[:2]) if n == size]
         return Batch(size, dims[0], "loader") if len(dims) == 1 else None
 
     # -- asking --
 
     def _ask(self, calls: list[_Call], batch: Batch) -> None:
-        about = [thing for call in calls for thing in (call.run.module, *tensors_in((call.run.args, call.run.kwargs)))]
+        about = [thing for call in calls
+                 for thing in (call.run.module, *tensors_in((call.run.args, call.run.kwargs)))]
         step = self.session.step
 
         def function() -> list[dict[str, Any]]:
@@ -184,7 +190,7 @@ def _gathered(lead: Tensor) -> Batch | None:
         op = tracer.ops[at]
         if _picks_rows(op):
             return Batch(op.shape[0], 0, "gather") if op.shape[0] == lead.shape[0] else None
-        if not op.inputs or op.shape[:1] != tuple(lead.shape[:1]) or op.inputs[0].shape[:1] != op.shape[:1]:
+        if op.name in MOVING or not op.inputs or op.inputs[0].shape[:1] != op.shape[:1]:
             return None
         at = op.inputs[0].op
     return None
@@ -205,7 +211,8 @@ def _from_labels(call: _Call, targets: list[tuple[int, ...]]) -> Batch | None:
         return None
     for target in targets:
         a_label_each = len(target) == 1 or (len(target) == 2 and target[1] not in lead.shape[1:])
-        if target[:1] == (n,) and a_label_each and any(shape[:1] == (n,) and len(shape) <= 2 for shape in call.shapes):
+        an_output_each = any(shape[:1] == (n,) and len(shape) <= 2 for shape in call.shapes)
+        if target[:1] == (n,) and a_label_each and an_output_each:
             return Batch(n, 0, "labels")
     return None
 
@@ -231,7 +238,7 @@ class Result:
     input_shapes: list[tuple[int, ...]]
     values: list[Tensor]
     kept: list[Tensor]
-    module: nn.Module | None
+    modules: list[nn.Module]
     scalars: dict[str, Any]
 
 
@@ -263,14 +270,18 @@ class Recorder(TorchFunctionMode):
         return output
 
 
-def _running() -> nn.Module | None:
-    """The innermost recurrent, attention or softmax module whose forward is on the stack."""
-    frame = sys._getframe(2)
+def _running() -> list[nn.Module]:
+    """The recurrent, attention or softmax module that is running and those of torch around it, outermost first."""
+    frame: FrameType | None = sys._getframe(2)
+    found: list[nn.Module] = []
     while frame is not None:
-        if frame.f_code.co_name == "forward" and isinstance(module := frame.f_locals.get("self"), TOLD):
-            return module
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
+        module = frame.f_locals.get("self") if frame.f_code.co_name == "forward" else None
+        if isinstance(module, TOLD):
+            found.insert(0, module)
+        elif isinstance(module, nn.Module) and not type(module).__module__.startswith("torch.nn"):
+            break  # the user's own
+        frame = frame.f_back
+    return found
 
 
 def replayed(run: ForwardRun, batch: Batch) -> dict[str, Any]:
@@ -395,18 +406,21 @@ def _mixed(pair: tuple[Tensor, Tensor], batch: int) -> bool:
 
 def _told(result: Result, masks: list[list[tuple[Tensor, Tensor]]], batch: Batch) -> dict[str, Any]:
     shape, dim = _samples_in(result, masks, batch)
-    module = result.module
+    modules = result.modules
+    layouts = [m for m in modules if isinstance(getattr(m, "batch_first", None), bool)]
+    module = next(iter(layouts or modules[-1:]), None)
     batch_first = getattr(module, "batch_first", None)
+    made = next((site for m in (module, *reversed(modules)) if m is not None and (site := made_at(m))), None)
     return {
         "op": result.name, "op_site": encode(result.site) if result.site else None,
         "op_input": list(shape), "op_output": list(result.values[0].shape), "op_dim": dim,
         "axis": result.scalars["dim"] if isinstance(result.scalars["dim"], int) else None,
-        "module_class": type(module).__name__ if module is not None else "",
-        "made_at": encode(site) if module is not None and (site := made_at(module)) else None,
+        "module_class": type(module).__name__ if module is not None else "", "made_at": encode(made) if made else None,
         "batch_first": batch_first if isinstance(batch_first, bool) else None}
 
 
-def _samples_in(result: Result, masks: list[list[tuple[Tensor, Tensor]]], batch: Batch) -> tuple[tuple[int, ...], int | None]:
+def _samples_in(result: Result, masks: list[list[tuple[Tensor, Tensor]]],
+                batch: Batch) -> tuple[tuple[int, ...], int | None]:
     """The first operand that holds samples: its shape, and in which dimension."""
     for shape, (index, place) in zip(result.input_shapes, result.inputs):
         if index < 0 and len(shape) > batch.dim and shape[batch.dim] == batch.size:  # the module's own input

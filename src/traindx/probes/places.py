@@ -1,4 +1,4 @@
-"""Where the modules were made that a finding may want to point at: those without parameters are in no other observation."""
+"""Where modules were made that a finding may point at: those without parameters are in no other observation."""
 from __future__ import annotations
 
 from torch import nn
@@ -8,7 +8,8 @@ from traindx.probes.modules import made_at
 from traindx.probes.session import ForwardRun, Probe, Session
 
 POINTED_AT = (nn.Softmax, nn.Softmax2d, nn.LogSoftmax, nn.Sigmoid, nn.LogSigmoid, nn.RNNBase, nn.MultiheadAttention,
-              nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+              nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, nn.TransformerEncoderLayer,
+              nn.TransformerDecoderLayer)
 ROOTS = 32
 PLACES = 64  # of a root
 
@@ -30,7 +31,8 @@ class Places(Probe):
         if run.model in self._seen or len(self._seen) >= ROOTS:
             return
         self._seen.add(run.model)
-        found = [place_of(path, module) for path, module in run.module.named_modules() if isinstance(module, POINTED_AT)]
+        named = run.module.named_modules()
+        found = [place_of(path, module) for path, module in named if isinstance(module, POINTED_AT)]
         if found:
             self.session.emit(ModulePlaces(step=self.session.step, key=f"places-{run.model}", model=run.model,
                                            places=tuple(found[:PLACES])))

@@ -1,6 +1,7 @@
 """Looks at targets that are sequences of tokens: padding at their ends, and their shift against the inputs."""
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,7 @@ FIRST_CALLS = 4  # of each call site
 MOST_TARGETS = 1 << 18
 MOST_LOGITS = 1 << 22
 OFFSETS = (0, 1, 2)
+LABELS = ("label", "target")  # arguments so named are compared with, not predicted from
 ENOUGH = 32  # targets compared
 RUNS_KEPT = 4
 
@@ -62,12 +64,13 @@ class Tokens(Probe):
             return
         ignore = run.arguments.get("ignore_index")
         seen = TokenTargets(
-            step=self.session.step, key=f"tokens-{self._calls}", function=run.function, site=run.site, made_at=run.made_at,
-            grad=run.grad, rows=grid.tokens.shape[0], length=grid.tokens.shape[1],
+            step=self.session.step, key=f"tokens-{self._calls}", function=run.function, site=run.site,
+            made_at=run.made_at, grad=run.grad, rows=grid.tokens.shape[0], length=grid.tokens.shape[1],
             reduction=str(run.arguments.get("reduction", "mean")))
         valid = grid.tokens != ignore if isinstance(ignore, int) else torch.ones_like(grid.tokens, dtype=torch.bool)
         tails = tails_of(grid.tokens)
-        seen = replace(seen, **self._tail_facts(run, grid, tails, valid), **self._shift_facts(run, grid, valid & ~tails))
+        facts = self._tail_facts(run, grid, tails, valid) | self._shift_facts(run, grid, valid & ~tails)
+        seen = replace(seen, **facts)
         self.session.emit(seen)
         self._follow(run, grid, tails, seen)
 
@@ -91,9 +94,9 @@ class Tokens(Probe):
     def _inputs(self, target: Tensor) -> Iterator[Tensor]:
         """Arguments of the latest forwards that may be sequences: neither labels nor the target itself."""
         for run in reversed(self._runs):
-            named = [*((str(i), value) for i, value in enumerate(run.args)), *run.kwargs.items()]
-            for place, (name, value) in enumerate(named):
-                if "label" in name or "target" in name or not readable(value) or value.dim() < 2:
+            for place, (name, value) in enumerate(_named(run)):
+                a_label = name in ("y", "ys") or any(word in name for word in LABELS)
+                if a_label or not readable(value) or value.dim() < 2:
                     continue
                 if place == 0 or not _one_memory(value, target):
                     yield value.detach()
@@ -107,7 +110,8 @@ class Tokens(Probe):
             return {}
         lengths = counted.sum(1)
         return {"tail_token": token, "tail_share": float(counted.sum() / valid.sum()),
-                "tail_varies": bool(lengths.max() > lengths.min()), "tail_loss_share": _loss_share(run, grid, counted, valid),
+                "tail_varies": bool(lengths.max() > lengths.min()),
+                "tail_loss_share": _loss_share(run, grid, counted, valid),
                 "input_tail_share": max((_input_tails(value, grid) for value in self._inputs(run.target)), default=0.0)}
 
     def _shift_facts(self, run: LossRun, grid: Grid, valid: Tensor) -> dict[str, Any]:
@@ -159,12 +163,25 @@ class Tokens(Probe):
         self._runs, self._open = [], None
 
 
+def _named(run: ForwardRun) -> list[tuple[str, Any]]:
+    """Arguments of a forward by the names of its parameters."""
+    bound: dict[Any, Any]
+    try:
+        bound = inspect.signature(run.module.forward).bind(*run.args, **run.kwargs).arguments
+    except (TypeError, ValueError):
+        bound = dict(enumerate(run.args)) | run.kwargs
+    flat: list[tuple[str, Any]] = []
+    for name, value in bound.items():
+        flat += value.items() if isinstance(value, dict) else [(str(name).lower(), value)]
+    return flat
+
+
 def _one_memory(one: Tensor, other: Tensor) -> bool:
     return bool(one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr())
 
 
 def grid_of(target: Tensor, shapes: list[tuple[int, int]]) -> Grid | None:
-    """The target as rows of tokens; a flat one by the sizes of what the model saw, whole or without a step of each row."""
+    """The target as rows of tokens; a flat one by the sizes of what the model saw, whole or a step shorter."""
     tokens = target.detach().long()
     if tokens.dim() == 1:
         count = tokens.numel()

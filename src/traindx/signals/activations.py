@@ -56,11 +56,13 @@ def _minus_logsumexp(graph: OpGraph, op: Op) -> bool:
     if len(op.inputs) != 2:
         return False
     lse = graph.source(op.inputs[1])
-    return lse is not None and lse.name == "logsumexp" and bool(lse.inputs) and lse.inputs[0].op == op.inputs[0].op >= 0
+    if lse is None or lse.name != "logsumexp" or not lse.inputs:
+        return False
+    return lse.inputs[0].op == op.inputs[0].op >= 0
 
 
 def behind(graph: OpGraph, operand: Input, scaled: bool = False) -> tuple[str, Op] | None:
-    """The activation that these numbers came out of, and its op: behind views, copies and (``scaled``) a temperature."""
+    """The activation that these numbers came out of, and its op, behind views, copies and (``scaled``) a factor."""
     op = graph.maker(operand)
     while op is not None and op.inputs:
         kind = activation(graph, op)

@@ -8,10 +8,10 @@ from traindx.core.observed import Observation, Site
 
 @dataclass(frozen=True, kw_only=True)
 class TokenTargets(Observation):
-    """Class-id targets of a loss that form a grid of ``rows`` sequences of ``length`` steps. ``key`` is ``tokens-<call>``.
+    """Class-id targets of a loss that form ``rows`` sequences of ``length`` steps. ``key`` is ``tokens-<call>``.
 
-    ``tail_token`` ends most rows again and again: its runs of two and more at the ends hold ``tail_share`` of all targets
-    that count, and ``tail_loss_share`` of the loss; ``tail_varies`` tells that rows have runs of different lengths,
+    ``tail_token`` ends most rows again and again: its runs of two and more at the ends hold ``tail_share`` of all
+    targets that count, and ``tail_loss_share`` of the loss; ``tail_varies`` tells that runs differ in length,
     ``input_tail_share`` which share of the model's input is such runs as well (the largest over its inputs).
     ``tail_gradient`` is the gradient on those entries against the others' (0: masked later), where nothing was reduced.
 

@@ -140,8 +140,8 @@ def _softmax_before(graph: OpGraph, op: Op) -> Op | None:
     if came is None or came[0] != "softmax" or op.inputs[0].shape == () or op.inputs[0].shape[-1:] == (1,):
         return None
     first = came[1]
-    same_shape = first.shape == op.inputs[0].shape
-    return first if not same_shape or op.name == "cross_entropy" or dim_of(first, -1) == dim_of(op, -1) else None
+    given = dim_of(op) if op.name in ("log_softmax", "softmax") and first.shape == op.inputs[0].shape else None
+    return first if given is None or given == dim_of(first, given) else None
 
 
 def _takes_log_softmax(graph: OpGraph, op: Op) -> bool:
