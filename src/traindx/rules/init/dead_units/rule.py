@@ -82,7 +82,8 @@ EXPLAINS = ("curve/*", "data/class-imbalance", "init/gradient-vanishing", "init/
 EXPERIMENT = "leaky-relu"
 
 SHARE = 0.5  # rule of thumb
-NEARLY_ALL = 0.9  # a layer that passes on next to nothing is a fault whatever the loss does
+NEARLY_ALL = 0.9  # a layer that starts so passes on next to nothing, whatever the loss does
+NOTHING_LEARNT = 0.95  # of the first loss
 SAMPLES, STEPS = 500, 32  # over which a unit must be silent; below, rare features look dead
 CAUSE_START = Text(
     "{dead} of {units} units behind this ReLU are zero for every sample from the first step on{bias}; no gradient passes them.",
@@ -105,9 +106,20 @@ def check(units: list[UnitsSeen], progress: Progress) -> Iterator[Finding]:
         last = _last_long(seen)
         if last is None:
             continue
-        share = last.stayed / last.units
-        if share >= NEARLY_ALL or (share > SHARE and progress.is_stuck):
+        if _is_fault(last.stayed / last.units, _from_start(seen[0]), progress):
             yield _finding(last, seen[0])
+
+
+def _is_fault(share: float, from_start: bool, progress: Progress) -> bool:
+    """Nets that work well lose units too while they learn; so the less are dead, the less must have been learnt."""
+    nothing_learnt = progress.last > NOTHING_LEARNT * progress.first
+    if from_start:
+        return share >= NEARLY_ALL or (share > SHARE and progress.is_stuck)
+    return (share >= NEARLY_ALL and progress.is_stuck) or (share > SHARE and nothing_learnt)
+
+
+def _from_start(first: UnitsSeen) -> bool:
+    return first.dead_at_start > SHARE * first.units
 
 
 def _last_long(seen: list[UnitsSeen]) -> UnitsSeen | None:
@@ -119,7 +131,7 @@ def _last_long(seen: list[UnitsSeen]) -> UnitsSeen | None:
 
 
 def _finding(last: UnitsSeen, first: UnitsSeen) -> Finding:
-    at_start = first.dead_at_start > SHARE * first.units
+    at_start = _from_start(first)
     bias = BIAS.fill(bias=first.bias) if at_start and first.bias is not None and first.bias < 0 else Text("", "")
     setters: tuple[Site | None, ...] = (last.bias_set_at, last.weight_set_at) if at_start else ()
     places = [site for site in (*setters, last.made_at, last.site, last.optimizer_at) if site]
