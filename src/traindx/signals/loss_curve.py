@@ -117,10 +117,11 @@ def _between(points: Points, losses: Points) -> list[float]:
 
 
 def _alike(calls: list[LossCall], unseen: list[LossCall]) -> bool:
-    """Training and validation measure the same thing: function, reduction, smoothing and weights are alike."""
+    """Training and validation measure the same: one function, a mean, and in training the whole of what goes backward."""
     def kinds(of: list[LossCall]) -> set[tuple[object, ...]]:
         return {(call.function, call.reduction, call.label_smoothing, call.weight is None) for call in of}
-    return len(kinds(calls)) == 1 and kinds(calls) == kinds(unseen)
+    whole = all(call.weight_in_root is None or abs(call.weight_in_root - 1) < 0.1 for call in calls)
+    return whole and len(kinds(calls)) == 1 and kinds(calls) == kinds(unseen) and calls[0].reduction == "mean"
 
 
 def step_site(recording: Recording) -> Site | None:
