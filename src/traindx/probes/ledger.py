@@ -393,12 +393,13 @@ class FedLedger(Probe):
             self._look_for_nonfinite()
 
     def on_tick(self, step: int) -> None:
-        with self.budget.paying():
-            pending, self._pending = self._pending, []
-            for batch in pending:
-                self._settle(batch)
-            for model in self.models.values():
-                self._close_step(model)
+        if self._pending:
+            with self.budget.paying():
+                pending, self._pending = self._pending, []
+                for batch in pending:
+                    self._settle(batch)
+        for model in self.models.values():
+            self._close_step(model)
         if step >= 16 and step & (step - 1) == 0:
             self._say(step in (64, 512, 4096))
         self._latest = (None, None, None)
