@@ -1,6 +1,6 @@
-"""Who takes part in the loss and who is moved: a walk over the autograd graph, samples of weights before and after updates.
+"""Who takes part in the loss and who is moved: a walk over the autograd graph, samples of weights around updates.
 
-The walk goes from the backward's root to its leaves, on detailed steps and for the first backwards of every place in the program.
+The walk goes from the backward's root to its leaves, on detailed steps and for the first backwards of every place.
 Samples are of a few tensors and a few hundred elements each, so that the cost does not grow with the model.
 """
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.overrides import TorchFunctionMode
 
-from traindx.core.observed import Site
+from traindx.core.observed import Site, changed
 from traindx.core.observed.learning import Drift, FlagMissed, Leaf, Leaves, RateSeen, UpdateSeen, Written
 from traindx.probes import ops, patching, sites
 from traindx.probes.modules import Forwards, made_at
-from traindx.probes.session import BackwardRun, Budget, ForwardRun, Probe, Session, StepRun
+from traindx.probes.session import BackwardRun, ForwardRun, Probe, Session, StepRun
 from traindx.probes.tensors import number, plain, readable, sample, shape_of, tensors_in
 
 NODES_LIMIT = 20_000
@@ -95,7 +95,7 @@ class _State:
     version: int | None = None  # None until first looked at
 
     def note(self, **facts: Any) -> None:
-        self.leaf = replace(self.leaf, **facts)
+        self.leaf = changed(self.leaf, **facts)
 
 
 @dataclass
@@ -127,7 +127,6 @@ class Learning(Probe):
         self._roots: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._pretrained: set[int] = set()
         self._looked = False
-        self._budget = Budget(session, share=0.01)
         Learning.instance = self
 
     # -- who runs ---------------------------------------------------------------------------------------------------
@@ -147,14 +146,14 @@ class Learning(Probe):
         self._roots.add(run.module)
         if getattr(run.module, "name_or_path", ""):  # a Hugging Face model that came from a checkpoint
             self.loaded(run.module, set())
-        self._ran(run.module, run.module, run.grad, run.site)
+        self._ran(run.module, run.module, run.grad)
 
     def after_module(self, module: nn.Module, path: str, args: tuple[Any, ...], output: Any) -> None:
         modules = self.session.thread.modules
         if modules and module._parameters:
-            self._ran(module, modules[0], torch.is_grad_enabled(), None)
+            self._ran(module, modules[0], torch.is_grad_enabled())
 
-    def _ran(self, module: nn.Module, root: nn.Module, grad: bool, site: Site | None) -> None:
+    def _ran(self, module: nn.Module, root: nn.Module, grad: bool) -> None:
         info = Forwards.instance.info(root) if Forwards.instance else None
         registered = info is None or id(module) in info.paths
         for name, parameter in module._parameters.items():
@@ -163,13 +162,13 @@ class Learning(Probe):
             state = self._state(parameter)
             leaf = state.leaf
             if not leaf.module:
-                leaf = replace(leaf, name=leaf.name or name, module=type(module).__name__, owner=type(root).__name__,
+                leaf = changed(leaf, name=leaf.name or name, module=type(module).__name__, owner=type(root).__name__,
                                made_at=leaf.made_at or made_at(module))
-            state.leaf = replace(
+            state.leaf = changed(
                 leaf, ran=leaf.ran + grad, ran_without_grad=leaf.ran_without_grad + (not grad),
                 ran_in_train=leaf.ran_in_train + module.training, last_ran=self.session.step,
                 registered=leaf.registered and registered, requires_grad=parameter.requires_grad,
-                ever_trainable=leaf.ever_trainable or parameter.requires_grad, ran_at=leaf.ran_at or site)
+                ever_trainable=leaf.ever_trainable or parameter.requires_grad)
             if leaf.took_part == 0:
                 self._compare(state, parameter)
 
@@ -228,7 +227,7 @@ class Learning(Probe):
         for tensor in leaves:
             state = self._state(tensor)
             leaf = state.leaf
-            state.leaf = replace(leaf, took_part=leaf.took_part + 1, first_step=leaf.first_step or step, last_step=step,
+            state.leaf = changed(leaf, took_part=leaf.took_part + 1, first_step=leaf.first_step or step, last_step=step,
                                  requires_grad=True, ever_trainable=True)
             self._compare(state, tensor)
         if run.site not in self._tracked and len(self._tracked) < PLACES and leaves:
@@ -241,7 +240,7 @@ class Learning(Probe):
         version = tensor._version
         if state.version is not None:
             moved = version != state.version or values != state.values
-            state.leaf = replace(leaf, compared=leaf.compared + 1, changed=leaf.changed + moved)
+            state.leaf = changed(leaf, compared=leaf.compared + 1, changed=leaf.changed + moved)
         state.values, state.version = values, version
 
     def after_backward(self, run: BackwardRun) -> None:
@@ -251,7 +250,7 @@ class Learning(Probe):
             tensor = state.ref()
             if tensor is not None and tensor.is_leaf and tensor.requires_grad:
                 leaf = state.leaf
-                state.leaf = replace(leaf, walks=leaf.walks + 1, graded=leaf.graded + _has_gradient(tensor))
+                state.leaf = changed(leaf, walks=leaf.walks + 1, graded=leaf.graded + _has_gradient(tensor))
         if self._before is None and self.session.detailed:
             self._before = self._sampled(run.site)
 
@@ -272,7 +271,7 @@ class Learning(Probe):
         return before if before.tensors else None
 
     def _measure(self) -> None:
-        """Compares with the samples after the last backward; dropped for newer ones where nothing moved (accumulation)."""
+        """Compares with the samples after the last backward; newer ones are taken where nothing moved."""
         before, self._before = self._before, None
         if before is None:
             return
@@ -290,7 +289,8 @@ class Learning(Probe):
                     yield key, now, then, gradient
 
     def _drift(self) -> Drift | None:
-        alive = [(tensor, then) for ref, then in self._first.values() if (tensor := ref()) is not None and readable(tensor)]
+        found = [(ref(), then) for ref, then in self._first.values()]
+        alive = [(tensor, then) for tensor, then in found if tensor is not None and readable(tensor)]
         matrices = [pair for pair in alive if pair[0].dim() > 1] or alive
         pairs = [(now, then) for tensor, then in matrices if (now := _copy(tensor)).shape == then.shape]
         if not pairs:
@@ -317,7 +317,8 @@ class Learning(Probe):
         if self._come is not None:
             self.session.emit(self._come)
         leaves = (state.leaf for state in self._states.values())
-        lasting = tuple(leaf for leaf in leaves if leaf.took_part + leaf.graded > 1 or leaf.ran + leaf.ran_without_grad > 0)
+        lasting = tuple(leaf for leaf in leaves
+                        if leaf.took_part + leaf.graded > 1 or leaf.ran + leaf.ran_without_grad > 0)
         self.session.emit(Leaves(step=self.session.step, key="leaves", leaves=lasting, walks=self._walks,
                                  input_size=self._input_size))
         self._say_missed_flags()
@@ -352,9 +353,9 @@ class Learning(Probe):
     def _missed_flag(self, path: str, module: nn.Module, name: str, wanted: bool, parameters: list[Any]) -> None:
         differing = sum(p.numel() for p in parameters if p.requires_grad != wanted)
         self.session.emit(FlagMissed(
-            step=self.session.step, key=f"flag-{self.session.ids.of(module)}-{path}-{name}", attribute=name, wanted=wanted,
-            class_name=type(module).__name__, path=path, elements=differing, total=sum(p.numel() for p in parameters),
-            site=_line_with(rf"\.{name}\s*=(?!=)")))
+            step=self.session.step, key=f"flag-{self.session.ids.of(module)}-{path}-{name}", attribute=name,
+            wanted=wanted, class_name=type(module).__name__, path=path, elements=differing,
+            total=sum(p.numel() for p in parameters), site=_line_with(rf"\.{name}\s*=(?!=)")))
 
 
 def _has_gradient(tensor: Tensor) -> bool:
@@ -406,7 +407,7 @@ def _line_with(pattern: str, file: str | None = None) -> Site | None:
     return None
 
 
-class _Writes(TorchFunctionMode):
+class _Writes(TorchFunctionMode):  # type: ignore[misc]  # torch does not type its base
     """Notes the lines inside a user-defined ``Optimizer.step`` that write into its parameters."""
 
     def __init__(self, session: Session, optimizer: Optimizer) -> None:
@@ -427,7 +428,7 @@ class _Writes(TorchFunctionMode):
 
 
 class Rates(Probe):
-    """The learning rate of every optimizer over its own steps; and the writing lines of optimizers of the user's own."""
+    """The learning rate of every optimizer over its own steps; the writing lines of optimizers of the user's own."""
 
     areas = ("optim",)
 
@@ -460,7 +461,7 @@ class Rates(Probe):
             return
         peak = max(seen.peak, rate)
         low = rate <= NEAR_ZERO * (min(peak, seen.base) if seen.base > 0 else peak)
-        self._seen[run.id] = replace(
+        self._seen[run.id] = changed(
             seen, step=step, steps=seen.steps + 1, last_step=step, peak=peak, last=rate, lowest=min(seen.lowest, rate),
             low_steps=seen.low_steps + 1 if low else 0, low_since=(seen.low_since or step) if low else 0,
             still=seen.still + 1 if rate == 0 and seen.still == seen.steps else seen.still,
@@ -473,7 +474,7 @@ class Rates(Probe):
     def at_end(self) -> None:
         for seen in self._seen.values():
             by_hand = _line_with(r"\[.lr.\]\s*[-*/+]?=(?!=)") if seen.falls + seen.rises else None
-            self.session.emit(replace(seen, set_by_hand=by_hand))
+            self.session.emit(changed(seen, set_by_hand=by_hand))
 
 
 def _rate(optimizer: Optimizer) -> float | None:
@@ -487,6 +488,6 @@ def number_of(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def _users_own(kind: type) -> bool:
+def _users_own(kind: type[Optimizer]) -> bool:
     code = getattr(inspect.unwrap(kind.step), "__code__", None)  # under the profiler's wrapper and no_grad's
     return code is not None and sites.is_user(code.co_filename)

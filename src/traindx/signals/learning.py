@@ -36,15 +36,18 @@ class Learners:
         seen = recording.last(Leaves)
         if seen is None or seen.walks == 0:
             return Absent(_NO_BACKWARD)
-        names, latest = {}, {}
+        names: dict[int, tuple[ModelSeen, Parameter]] = {}
+        latest: dict[int, ModelSeen] = {}
         for model in recording.of(ModelSeen):
             latest[model.id] = model
             for parameter in model.parameters:
-                if parameter.id not in names or len(model.parameters) > len(names[parameter.id][0].parameters):
+                known = names.get(parameter.id)
+                if known is None or len(model.parameters) > len(known[0].parameters):
                     names[parameter.id] = (model, parameter)
         current = {parameter.id for model in latest.values() for parameter in model.parameters}
-        return cls({leaf.id: leaf for leaf in seen.leaves}, names, current, recording.of(OptimizerMade),
-                   {rate.optimizer: rate for rate in recording.of(RateSeen)}, seen.walks, seen.input_size)
+        rates = {rate.optimizer: rate for rate in recording.of(RateSeen)}
+        return cls({leaf.id: leaf for leaf in seen.leaves}, names, current, recording.of(OptimizerMade), rates,
+                   seen.walks, seen.input_size)
 
     @property
     def held(self) -> set[int]:
@@ -52,7 +55,7 @@ class Learners:
 
     def stepped(self) -> list[OptimizerMade]:
         """Optimizers that took three steps or more."""
-        return [made for made in self.optimizers if (rate := self.rates.get(made.id)) is not None and rate.steps >= ENOUGH]
+        return [made for made in self.optimizers if made.id in self.rates and self.rates[made.id].steps >= ENOUGH]
 
     def unheld(self) -> list[Leaf]:
         """Leaves that take part in the loss, get gradients, are in no optimizer and never move."""
@@ -147,11 +150,12 @@ class Course:
             return Absent(Text("fewer than 8 training losses", "训练损失不足 8 个"))
         part = max(3, len(finite) // 10)
         smooth = [statistics.median(finite[i:i + part]) for i in range(0, len(finite) - part + 1, part)]
-        return cls(values, statistics.median(finite[:min(part, 8)]), statistics.median(finite[-part:]), min(smooth), max(finite), len(values))
+        start, end = statistics.median(finite[:min(part, 8)]), statistics.median(finite[-part:])
+        return cls(values, start, end, min(smooth), max(finite), len(values))
 
 
 def ordinary(learners: Learners, losses: list[LossCall], start: float) -> bool:
-    """An ordinary training, whose loss is meant to fall: one optimizer, losses that enter the root with a plus, nothing pretrained."""
+    """A training whose loss is meant to fall: one optimizer, losses that enter with a plus, nothing pretrained."""
     weights = [call.weight_in_root for call in losses if call.grad and call.weight_in_root is not None]
     learning = learners.learning()
     return (len(learners.stepped()) <= 1 and start > 0 and bool(learning) and all(weight > 0 for weight in weights)

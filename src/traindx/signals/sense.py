@@ -1,7 +1,7 @@
 """Whether the root of a hand-written loss is to be minimised or maximised, read from the operations that made it.
 
-Only two shapes are known for sure: a mean of squared or absolute differences to data (to be minimised), and the log-probabilities of
-given labels (to be maximised). Everything else has no sense, and nothing is said of it.
+Only two shapes are known for sure: a mean of squared or absolute differences to data (to be minimised), and the
+log-probabilities of given labels (to be maximised). Everything else has no sense, and nothing is said of it.
 """
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from traindx.signals.traces import ADDS, PASSES, SCALES, SUBS, Trace, scale_of
 _SQUARES = frozenset(("square", "abs", "norm", "absolute"))
 _LOGS = frozenset(("log", "log_softmax", "logsigmoid", "log_sigmoid", "log2"))
 _PICKS = frozenset(("gather", "__getitem__", "take_along_dim", "diagonal", "diag", "index_select"))
+_CHOICES = frozenset(("multinomial", "argmax", "bernoulli", "topk", "max", "searchsorted"))
 _SOFT_LABELS = frozenset(("one_hot", "eq", "__eq__", "softmax", "float", "to", "float32", "type"))
 DEPTH = 40
 
@@ -50,7 +51,8 @@ def _of_sum(trace: Trace, op: Op, sign: int, depth: int) -> int:
 
 def _is_error(trace: Trace, op: Op) -> bool:
     """``(p - y) ** 2``, ``abs(p - y)``, ``(p - y) * (p - y)``: one side learns, the other is data."""
-    square = op.name in ("pow", "__pow__") and (op.scalars or {}).get("1") in ("2", "2.0", "4") or op.name in _SQUARES
+    power = op.name in ("pow", "__pow__") and (op.scalars or {}).get("1") in ("2", "2.0", "4")
+    square = power or op.name in _SQUARES
     twice = op.name in ("mul", "__mul__") and len(op.inputs) == 2 and op.inputs[0].op == op.inputs[1].op >= 0
     maker = trace.maker(op.inputs[0]) if (square or twice) and op.inputs else None
     if maker is None or maker.name not in SUBS or len(maker.inputs) != 2:
@@ -65,10 +67,9 @@ def _touches_parameters(trace: Trace, operand: Input) -> bool:
 
 
 def _is_log_likelihood(trace: Trace, op: Op) -> bool:
-    """The log-probability of given labels: picked by integer data, or weighted by a one-hot of it, or both halves of a Bernoulli."""
+    """The log-probability of given labels: picked by integers, weighted by a one-hot, or both halves of a Bernoulli."""
     if op.name in _PICKS and op.inputs and _is_log(trace, op.inputs[0]):
-        indices = op.inputs[1:]
-        return all(index.dtype in ("int64", "int32", "long") and not index.requires_grad and _is_data(trace, index) for index in indices)
+        return all(index.dtype in ("int64", "int32") and _is_data(trace, index) for index in op.inputs[1:])
     if op.name in ("mul", "__mul__") and len(op.inputs) == 2:
         return any(_is_log(trace, log) and _is_one_hot(trace, label) for log, label in (op.inputs, op.inputs[::-1]))
     return op.name in ADDS and len(op.inputs) == 2 and all(_is_bernoulli_half(trace, half) for half in op.inputs)
@@ -82,13 +83,13 @@ def _is_log(trace: Trace, operand: Input) -> bool:
 def _is_data(trace: Trace, operand: Input) -> bool:
     """Given from outside, or cut from such; sampled actions and argmax are not."""
     names = {trace.ops[index].name for index in trace.above(operand.op)}
-    return not names & {"multinomial", "argmax", "sample", "bernoulli", "topk", "max", "searchsorted"} and not _touches_parameters(trace, operand)
+    return not names & _CHOICES and not operand.requires_grad and not _touches_parameters(trace, operand)
 
 
 def _is_one_hot(trace: Trace, operand: Input) -> bool:
-    above = [trace.ops[index] for index in trace.above(operand.op)]
-    return (not operand.requires_grad and any(op.name in ("one_hot", "eq", "__eq__") for op in above)
-            and all(op.name in _SOFT_LABELS | _PICKS | {"unsqueeze", "arange"} for op in above) and not _touches_parameters(trace, operand))
+    names = {trace.ops[index].name for index in trace.above(operand.op)}
+    marked = bool(names & {"one_hot", "eq", "__eq__"}) and names <= _SOFT_LABELS | _PICKS | {"unsqueeze", "arange"}
+    return marked and not operand.requires_grad and not _touches_parameters(trace, operand)
 
 
 def _is_bernoulli_half(trace: Trace, operand: Input) -> bool:

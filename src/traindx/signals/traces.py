@@ -14,9 +14,11 @@ from traindx.core.text import Text
 READS = frozenset(("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"))
 ADDS = frozenset(("add", "add_", "__add__", "__radd__", "__iadd__"))
 SUBS = frozenset(("sub", "sub_", "__sub__", "__isub__", "rsub", "__rsub__", "subtract"))
-SCALES = frozenset(("mul", "mul_", "__mul__", "__rmul__", "multiply", "div", "div_", "true_divide", "__truediv__", "divide"))
-PASSES = frozenset(("mean", "sum", "nanmean", "nansum", "squeeze", "unsqueeze", "reshape", "view", "flatten", "clone", "float", "double",
-                    "to", "contiguous", "type", "expand", "half", "bfloat16", "cpu", "requires_grad_", "logsumexp", "detach_", "max", "min"))
+SCALES = frozenset(("mul", "mul_", "__mul__", "__rmul__", "multiply", "div", "div_", "true_divide", "__truediv__",
+                    "divide"))
+PASSES = frozenset(("mean", "sum", "nanmean", "nansum", "squeeze", "unsqueeze", "reshape", "view", "flatten", "clone",
+                    "float", "double", "to", "contiguous", "type", "expand", "half", "bfloat16", "cpu"))
+_ALIASES = frozenset(("data", "detach", "view", "reshape", "flatten", "__getitem__"))
 _NO_TRACE = Text("no op trace of a training step", "没有训练步的算子轨迹")
 
 
@@ -58,9 +60,9 @@ class Trace:
         return uses
 
     def cuts(self) -> Iterator[Op]:
-        """Ops that were given something trainable and gave back something that is not, and reads of values on the way."""
+        """Ops that were given something trainable and gave back something that is not; reads of values among them."""
         for op in self.ops:
-            if not op.requires_grad and op.name not in ("zero_", "backward", "grad") and any(o.requires_grad for o in op.inputs):
+            if not op.requires_grad and op.name != "zero_" and any(operand.requires_grad for operand in op.inputs):
                 yield op
 
     def addends(self) -> Iterator[tuple[Op, Input, float]]:
@@ -74,17 +76,22 @@ class Trace:
                     flips = op.name in SUBS and (position == 1) != (op.name in ("rsub", "__rsub__"))
                     yield op, operand, -sign if flips else sign
                     stack.append((operand.op, -sign if flips else sign))
-            elif op.name == "sum" and op.inputs and (maker := self.maker(op.inputs[0])) is not None and maker.name == "stack":
-                for operand in maker.inputs:
-                    yield maker, operand, sign
+            elif op.name == "sum" and op.inputs and self._is_stack(op.inputs[0]):
+                for operand in self.ops[op.inputs[0].op].inputs:
+                    yield self.ops[op.inputs[0].op], operand, sign
                     stack.append((operand.op, sign))
             elif op.name in SCALES | PASSES | {"neg"} and len(op.inputs) == 1:
                 stack.append((op.inputs[0].op, sign * scale_of(op)))
 
+    def _is_stack(self, operand: Input) -> bool:
+        maker = self.maker(operand)
+        return maker is not None and maker.name == "stack"
+
     def writes(self) -> Iterator[Op]:
         """Ops outside any module that write into a trainable leaf: a hand-written update."""
         for op in self.ops:
-            if op.module is None and op.inputs and self.leaf_behind(op.inputs[0]) and (op.in_place or "out" in (op.scalars or {})):
+            anew = op.name in ADDS | SUBS and not op.requires_grad and len(op.inputs) == 2  # p.data = p.data - lr * g
+            if op.module is None and (op.in_place or anew) and op.inputs and self.leaf_behind(op.inputs[0]):
                 yield op
 
     def leaf_behind(self, operand: Input) -> int:
@@ -93,7 +100,7 @@ class Trace:
             if operand.parameter:
                 return operand.parameter
             maker = self.maker(operand)
-            if maker is None or maker.name not in ("data", "detach", "view", "reshape", "flatten", "__getitem__") or not maker.inputs:
+            if maker is None or maker.name not in _ALIASES or not maker.inputs:
                 return 0
             operand = maker.inputs[0]
         return 0
@@ -126,7 +133,7 @@ def _single(shape: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class TrainingTraces:
-    """The traced steps that ended in a backward, first to last; and the start of evaluation passes, forwards under no_grad among them."""
+    """The traced steps that ended in a backward, first to last, and other forwards, those under no_grad among them."""
 
     traces: list[Trace]
     evaluations: list[Trace]
@@ -135,7 +142,8 @@ class TrainingTraces:
     def of(cls, recording: Recording) -> TrainingTraces | Absent:
         every = [Trace(each.step, each.ops, each.root, each) for each in recording.of(OpTrace)]
         traces = [trace for trace in every if trace.whole.phase == "train"]
-        return cls(traces, [trace for trace in every if trace.whole.phase != "train"]) if traces else Absent(_NO_TRACE)
+        others = [trace for trace in every if trace.whole.phase != "train"]
+        return cls(traces, others) if traces else Absent(_NO_TRACE)
 
     def update_sites(self) -> list[Site]:
         """Lines of hand-written updates, first to last."""

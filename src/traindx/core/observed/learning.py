@@ -10,14 +10,14 @@ from traindx.core.observed import Observation, Site
 class Leaf:
     """A tensor that could learn: a parameter whose module ran, or a leaf that a backward graph reached.
 
-    ``took_part`` counts the looked-at backwards whose graph reached it (steps ``first_step`` to ``last_step``), ``graded`` those
-    after which it held a gradient that was not all zero, ``walks`` all that were looked at since it was met. ``ran`` and
-    ``ran_without_grad`` count forwards of its module by gradient mode, ``ran_in_train`` those in train mode. Its values were
-    compared ``compared`` times, and differed ``changed`` times.
+    ``took_part`` counts the looked-at backwards whose graph reached it (steps ``first_step`` to ``last_step``),
+    ``graded`` those after which it held a gradient that was not all zero, ``walks`` every one looked at since then.
+    ``ran`` and ``ran_without_grad`` count forwards of its module by gradient mode, ``ran_in_train`` those in train
+    mode. Its values were compared ``compared`` times, and differed ``changed`` times.
     ``pretrained``: loaded before it took part in any loss, or a copy of such a one or of a trained one.
     ``is_input``: it is what a root module was called with, or what ``autograd.grad`` was asked for.
-    ``registered`` is False where its module (or the tensor itself, in an attribute) hangs on a root that does not hold it as a
-    parameter. ``module`` names the class, ``owner`` the class of the root that used it, ``ran_at`` a forward of the root itself.
+    ``registered`` is False where its module (or the tensor itself, in an attribute) hangs on a root that does not
+    hold it as a parameter. ``module`` names the class, ``owner`` the class of the root that used it.
     """
 
     id: int
@@ -43,15 +43,14 @@ class Leaf:
     module: str = ""
     owner: str = ""
     made_at: Site | None = None
-    ran_at: Site | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leaves(Observation):
     """Every such tensor so far; ``key`` is ``leaves``.
 
-    ``walks`` counts the backward graphs that were looked at, ``input_size`` is the largest absolute value among the first inputs
-    of root modules.
+    ``walks`` counts the backward graphs that were looked at, ``input_size`` is the largest absolute value among the
+    first inputs of root modules.
     """
 
     leaves: tuple[Leaf, ...]
@@ -63,8 +62,8 @@ class Leaves(Observation):
 class UpdateSeen(Observation):
     """What one update did to the parameters it moved, over samples of a few tensors, on detailed steps.
 
-    ``cosine`` is between the change and the gradient (below 0: downhill), ``toward_zero`` between the change and minus the
-    weights.
+    ``cosine`` is between the change and the gradient (below 0: downhill), ``toward_zero`` between the change and minus
+    the weights.
     ``ratio`` is the median over matrices of |change| / |weights|, ``gradient`` and ``weight`` are root mean squares.
     ``site`` is the backward's; ``moved`` are the ids of those tensors.
     """
@@ -95,8 +94,9 @@ class Drift(Observation):
 class RateSeen(Observation):
     """One optimizer's learning rate over its own steps (the largest of its groups). ``key`` is ``rate-<optimizer>``.
 
-    ``low_steps`` counts the steps since which (``low_since``) it has stayed below a thousandth of its ``peak`` and ``base``; ``still`` those
-    at exactly 0 from the start. ``falls`` and ``rises`` count changes, ``base`` is the rate it was built with.
+    ``low_steps`` counts the steps since which (``low_since``) it has stayed below a thousandth of its ``peak`` and
+    ``base`` (the rate that it was built with); ``still`` those at exactly 0 from the start;
+    ``falls`` and ``rises`` changes.
     ``set_by_hand`` is a line of the program that assigns a group's ``lr``.
     """
 

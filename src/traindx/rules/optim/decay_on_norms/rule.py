@@ -31,7 +31,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
-from traindx.core.observed.program import OptimizerMade
 from traindx.core.text import Text, number
 from traindx.signals.learning import Learners
 

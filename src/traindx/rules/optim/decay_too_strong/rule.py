@@ -129,7 +129,8 @@ def _penalty(traces: TrainingTraces) -> Site | None:
     for trace in traces.traces:
         above = trace.above(trace.root)
         for op in trace.ops:
-            if op.index in above and op.module is None and op.name in ("pow", "norm", "square", "abs", "mul", "linalg_norm", "vector_norm"):
-                if op.inputs and op.inputs[0].parameter and len(op.inputs[0].shape) > 1:
-                    return op.site
+            norm = op.name in ("pow", "norm", "square", "abs", "mul", "linalg_norm", "vector_norm")
+            of_matrix = bool(op.inputs) and bool(op.inputs[0].parameter) and len(op.inputs[0].shape) > 1
+            if norm and of_matrix and op.index in above and op.module is None:
+                return op.site
     return None

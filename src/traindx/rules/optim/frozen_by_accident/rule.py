@@ -29,6 +29,7 @@ PyTorch documentation of nn.Module.requires_grad_; module attributes are plain P
 """
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
@@ -87,7 +88,7 @@ def check(learners: Learners, missed: list[FlagMissed] | None) -> Iterator[Findi
         if flag.elements:
             yield _of_flag(flag)
     stages = learners.stepped()
-    for before, after in zip(stages, stages[1:]):
+    for before, after in itertools.pairwise(stages):
         frozen = _handed_frozen(learners, before, after)
         if frozen:
             yield _of_stage(learners, after, frozen)

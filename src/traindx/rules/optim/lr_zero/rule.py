@@ -34,6 +34,7 @@ from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed import Site
+from traindx.core.observed.data import LoaderMade
 from traindx.core.observed.learning import RateSeen
 from traindx.core.observed.program import OptimizerMade, SchedulerMade
 from traindx.core.text import Text, number
@@ -80,6 +81,11 @@ GONE = Text("{optimizer}'s learning rate falls from {peak} to {last}: below a th
 NEVER = Text("{optimizer}'s learning rate is 0 in all {steps} steps.", "{optimizer} 的学习率在全部 {steps} 步里都是 0。")
 WARMING = Text("{optimizer}'s warm-up never ends: after {steps} steps the learning rate is {last}, {share} of the {base} that was asked for.",
                "{optimizer} 的预热没有走完：{steps} 步之后学习率才到 {last}，只有设定值 {base} 的 {share}。")
+AGAIN = Text("{scheduler} counts {planned} steps but was stepped {calls} times: the learning rate went down and up again {times} times.",
+             "{scheduler} 按 {planned} 步计数，却调用了 {calls} 次：学习率降下去又升上来，重复了 {times} 遍。")
+SLEEPING = Text("{scheduler} plans {planned} steps but was stepped only {calls} times in {steps} optimizer steps: the learning rate never leaves its start.",
+                "{scheduler} 计划走 {planned} 步，优化器走了 {steps} 步，它却只调用了 {calls} 次：学习率一直停在起点附近。")
+OTHER_UNIT = Text("The scheduler is stepped in another unit than it counts", "学习率调度器的计数单位和调用时机不一致")
 FIX_UNIT = Text("Step the scheduler in the unit that its arguments count: it was stepped {calls} times in {steps} optimizer steps.",
                 "按调度器参数的计数单位调用 step：优化器走了 {steps} 步，调度器调用了 {calls} 次。")
 FIX_RATE = Text("Give the optimizer a learning rate above 0, and let it fall only near the end.", "给优化器一个大于 0 的学习率，只在接近结束时再降。")
@@ -88,13 +94,26 @@ RATE = Text("learning rate: meant -> last", "学习率：设定值 -> 最后的�
 EXPECTED = Text("near 0 only in the last tenth of the run", "只在最后一成训练里接近 0")
 
 
-def check(rates: list[RateSeen], optimizers: list[OptimizerMade], schedulers: list[SchedulerMade] | None) -> Iterator[Finding]:
+def check(rates: list[RateSeen], optimizers: list[OptimizerMade], schedulers: list[SchedulerMade] | None,
+          loaders: list[LoaderMade] | None) -> Iterator[Finding]:
+    epochs = {loader.iterations for loader in loaders or []}
     for rate in rates:
         mine = [each for each in schedulers or [] if each.optimizer == rate.optimizer]
-        cause = _cause(rate, mine)
+        cause = _cause(rate, mine) or next((said for each in mine if (said := _wrong_unit(rate, each, epochs)) is not None), None)
         if cause is not None and not any("Plateau" in each.class_name for each in mine):
             made = next((each for each in optimizers if each.id == rate.optimizer), None)
             yield _finding(cause, rate, made, mine)
+
+
+def _wrong_unit(rate: RateSeen, scheduler: SchedulerMade, epochs: set[int]) -> Text | None:
+    """A cosine planned in epochs that is stepped per batch; a one-cycle planned in batches that is stepped per epoch."""
+    planned = int(float((scheduler.settings or {}).get({"CosineAnnealingLR": "T_max", "OneCycleLR": "total_steps"}.get(scheduler.class_name, ""), "0")))
+    facts = {"scheduler": scheduler.class_name, "planned": planned, "calls": scheduler.calls, "steps": rate.steps}
+    if scheduler.class_name == "CosineAnnealingLR" and planned in epochs and scheduler.calls >= max(4 * planned, rate.steps - 2):
+        return AGAIN.fill(times=scheduler.calls // (2 * planned), **facts)
+    if scheduler.class_name == "OneCycleLR" and 0 < 5 * scheduler.calls <= planned and rate.steps >= 0.8 * planned:
+        return SLEEPING.fill(**facts)
+    return None
 
 
 def _cause(rate: RateSeen, schedulers: list[SchedulerMade]) -> Text | None:
@@ -127,4 +146,5 @@ def _finding(cause: Text, rate: RateSeen, made: OptimizerMade | None, schedulers
         also=tuple(dict.fromkeys(places[1:])),
         evidence=(Evidence(RATE, f"{number(wanted)} -> {number(rate.last)}", EXPECTED, step=rate.low_since or rate.first_step),
                   *((Evidence(CALLS.fill(steps=rate.steps), calls),) if schedulers else ())),
-        first_step=rate.low_since or rate.first_step)
+        first_step=rate.low_since or rate.first_step,
+        title=None if cause in (GONE, NEVER) else OTHER_UNIT)
