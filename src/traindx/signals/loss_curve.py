@@ -79,7 +79,7 @@ class LossCurve:
 
 @dataclass(frozen=True)
 class ValidationCurve:
-    """Validation losses ``(step, value)`` and, for each, the mean training loss of the steps since the one before."""
+    """Validation losses ``(step, value)`` and, for each, the mean training loss just before it."""
 
     points: Points
     training: list[float]
@@ -104,7 +104,7 @@ class ValidationCurve:
 
 
 def _between(points: Points, losses: Points) -> list[float]:
-    """Mean training loss between validation passes; where none lies between, the value before."""
+    """Mean training loss of the last quarter of the steps before each pass; where there are none, the one before."""
     means: list[float] = []
     at = 0
     for step, _ in points:
@@ -112,12 +112,13 @@ def _between(points: Points, losses: Points) -> list[float]:
         while at < len(losses) and losses[at][0] <= step:
             part.append(losses[at][1])
             at += 1
+        part = part[-max(1, len(part) // 4):]  # an epoch's first steps are those of a worse model
         means.append(sum(part) / len(part) if part else means[-1] if means else losses[0][1])
     return means
 
 
 def _alike(calls: list[LossCall], unseen: list[LossCall]) -> bool:
-    """Training and validation measure the same: one function, a mean, and in training the whole of what goes backward."""
+    """Both measure the same: one function, a mean, and in training the whole of what goes backward."""
     def kinds(of: list[LossCall]) -> set[tuple[object, ...]]:
         return {(call.function, call.reduction, call.label_smoothing, call.weight is None) for call in of}
     whole = all(call.weight_in_root is None or abs(call.weight_in_root - 1) < 0.1 for call in calls)
