@@ -2,8 +2,8 @@
 
 Nothing is hooked to parameters. Their ``.grad`` is looked at right before and after each backward and each step: its
 identity and its version counter tell what happened in between, whoever did it (``zero_grad``, ``p.grad = None``, a
-framework). Only where these cannot tell (``p.grad.data.zero_()`` leaves no trace) are values read. On ordinary steps a
-dozen parameters of each optimizer are followed, on detailed steps all of them.
+framework). Only where these cannot tell (``p.grad.data.zero_()`` leaves no trace) are values read. On ordinary steps
+eight parameters of each optimizer are followed, on detailed steps all of them.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from traindx.probes.session import (
 )
 from traindx.probes.tensors import number, plain, readable, sample
 
-FOLLOWED = 12  # parameters of each optimizer that are looked at on every step
+FOLLOWED = 8  # parameters of each optimizer that are looked at on every step
 OWNERS = 64
 SOURCES = 64
 LEAVES = 2000
@@ -117,6 +117,7 @@ class Life:
     used: bool = False  # a step has used what it holds
     stale: bool = False  # a backward has added to what a step had used
     edited: bool = False  # the program itself has written into it
+    born_zero: bool = False  # the backward itself gave zeros: a loss that depends on nothing
     lost: int = 0  # passes cleared unused since the last step
     weight_version: int = 0
     values: float | None = None
@@ -414,6 +415,8 @@ class Ledger(Probe):
         if life.used and not life.empty:
             life.stale = True
         life.empty = False
+        grad = parameter.grad if self._full and (parameter := life.ref()) is not None else None
+        life.born_zero = grad is not None and is_zero(grad) is True
         if len(life.passes) < LONGEST:
             life.passes.append(new)
             new.open += 1
@@ -452,7 +455,7 @@ class Ledger(Probe):
             return
         if (life.version, life.grad) == (version, identity):
             suspect = life.used or (self._full and bool(life.passes))
-            if suspect and not life.empty and is_zero(grad):
+            if suspect and not life.empty and not life.born_zero and is_zero(grad):
                 self._cleared(life)
             return
         zero = is_zero(grad, trusted=self._zeroed_at is not None)
@@ -563,7 +566,8 @@ class Ledger(Probe):
         stale = sum(life.stale for life in fresh)
         if stale:
             owner.stale_steps += 1
-            owner.stale, owner.fresh = stale, len(fresh)
+            if self._full or not owner.stale:
+                owner.stale, owner.fresh = stale, len(fresh)
             owner.stale_first = owner.stale_first or self.session.step
         elif fresh:
             owner.clean_steps += 1

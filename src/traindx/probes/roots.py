@@ -48,9 +48,17 @@ def _through_factor(node: Any, weight: float, divides: bool) -> list[tuple[Any, 
     return [(following[0], weight / factor if divides else weight * factor)]
 
 
+def _saved(node: Any, name: str) -> Any:
+    """What a node keeps for its backward; None where an earlier backward has freed it."""
+    try:
+        return getattr(node, name, None)
+    except RuntimeError:
+        return None
+
+
 def _constant(node: Any) -> float | None:
     for name in ("_saved_other", "_saved_self"):
-        value = getattr(node, name, None)
+        value = _saved(node, name)
         if isinstance(value, torch.Tensor):
             value = number(value)
         if isinstance(value, (int, float)):
@@ -59,13 +67,13 @@ def _constant(node: Any) -> float | None:
 
 
 def _mean_weight(node: Any, name: str, weight: float) -> float | None:
-    reduction = getattr(node, "_saved_reduction", None)
+    reduction = _saved(node, "_saved_reduction")
     if reduction == MEAN or name.startswith("MeanBackward"):
         return weight
     if reduction == SUM:
-        return _sum_weight(node._saved_self.shape, weight)
+        return _sum_weight(getattr(_saved(node, "_saved_self"), "shape", ()), weight)
     if name.startswith("SumBackward"):
-        return _sum_weight(getattr(node, "_saved_self_sym_sizes", ()), weight)
+        return _sum_weight(_saved(node, "_saved_self_sym_sizes"), weight)
     return None
 
 

@@ -26,7 +26,7 @@ class GradientUse(Observation):
     """What the steps of one optimizer found in the gradients. ``key`` is ``gradients-<optimizer>``; 0 gathers
     hand-written updates.
 
-    Up to twelve of its ``parameters`` are followed on every step, all of them on detailed steps. ``passes`` counts
+    Up to eight of its ``parameters`` are followed on every step, all of them on detailed steps. ``passes`` counts
     backwards that reached them, ``steps`` its steps (for hand-written updates: changes of values between two
     backwards). ``stale_steps`` used gradients in which an earlier step's were still contained: ``stale`` of the
     ``fresh`` parameters that took part, at the last such step. ``clean_steps`` used fresh gradients only.

@@ -29,7 +29,7 @@ Experiment:
 Step after every backward: the loss leaves its level.
 
 Source:
-Values of up to twelve parameters are compared between backwards; ten backwards (five steps) without any change are asked for, a
+Values of up to eight parameters are compared between backwards; ten backwards (five steps) without any change are asked for, a
 rule of thumb that leaves short inspections alone.
 """
 from __future__ import annotations
@@ -69,7 +69,7 @@ After:
 每次反向传播之后都更新一次：损失离开原来的位置。
 
 来源：
-在相邻的反向传播之间比较最多十二个参数的数值；至少十次反向传播（或五次 step）毫无变化才报告，这是经验值，为的是不打扰短小的检查脚本。
+在相邻的反向传播之间比较最多八个参数的数值；至少十次反向传播（或五次 step）毫无变化才报告，这是经验值，为的是不打扰短小的检查脚本。
 """
 LEVEL = "error"
 STEP = 1
