@@ -18,7 +18,7 @@ from traindx.core.observed.finite import FiniteSummary, Nonfinite
 from traindx.probes import graph, patching
 from traindx.probes.ops import Traces
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session, StepRun
-from traindx.probes.tensors import number, readable, sample, tensors_in
+from traindx.probes.tensors import readable, sample, tensors_in
 
 NAMED = 4  # faults described in full; later ones are only counted
 TABLES = 3  # traced steps whose lines are remembered
@@ -80,7 +80,7 @@ class Finite(Probe):
 
     def on_loss(self, run: LossRun) -> None:
         self._loss_site = run.site
-        if run.grad and self._named < NAMED and (value := number(run.output)) is not None and not math.isfinite(value):
+        if run.grad and self._named < NAMED and (value := run.value) is not None and not math.isfinite(value):
             self._loss_fault = self._of_loss(run, value)
         if len(self._inputs) < 32 and isinstance(run.target, Tensor):
             self._inputs.append(weakref.ref(run.target))
@@ -292,7 +292,7 @@ def _bad(gradients: list[Tensor]) -> bool:
 
 def _norm(gradients: list[Tensor]) -> float:
     norms = torch._foreach_norm([g.detach() for g in gradients])
-    return math.hypot(*(float(n) for n in norms))
+    return math.hypot(*torch.stack(norms).tolist()) if len({n.dtype for n in norms}) == 1 else math.hypot(*map(float, norms))
 
 
 def _sums_up(gradient: Tensor | None) -> bool:

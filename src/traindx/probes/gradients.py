@@ -387,7 +387,7 @@ class Ledger(Probe):
             if len(self._sources) < SOURCES:
                 self._sources[key] = source
         root = run.roots[0] if run.roots else None
-        value = number(root)
+        value = run.value
         scale = self._scale if self._scale and carries(root, self._scale) else 0.0
         weight = batch_mean_weight(root)
         self._scale = 0.0

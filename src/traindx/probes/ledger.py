@@ -31,7 +31,7 @@ from traindx.probes import sites
 from traindx.probes.loaders import Loaders
 from traindx.probes.rows import Array
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session
-from traindx.probes.tensors import number, readable, tensors_in
+from traindx.probes.tensors import readable, tensors_in
 
 MODELS = 8  # models with a ledger
 GROUPS = 8  # places of evaluation of one model
@@ -387,8 +387,7 @@ class FedLedger(Probe):
                 self._pair(batch, run)
 
     def before_backward(self, run: BackwardRun) -> None:
-        root = run.roots[0] if run.roots else None
-        value = number(root)
+        value = run.value
         if value is not None and not math.isfinite(value):
             self._look_for_nonfinite()
 

@@ -16,7 +16,7 @@ from traindx.core.observed import Site
 from traindx.core.observed.program import LossCall
 from traindx.probes import modules, patching, sites
 from traindx.probes.session import LossRun, Probe, Session
-from traindx.probes.tensors import Marks, dtype_of, number, readable, shape_of
+from traindx.probes.tensors import Marks, dtype_of, readable, shape_of
 
 LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
           "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "multi_margin_loss",
@@ -133,7 +133,7 @@ class Losses(Probe):
     def on_loss(self, run: LossRun) -> None:
         self._calls += 1
         self.session.event("loss", run.site, 0, run.function if run.grad else f"{run.function} no_grad")
-        if not run.grad and (value := number(run.output)) is not None:
+        if not run.grad and (value := run.value) is not None:
             self._validation.append((value, int(run.target.shape[0]) if isinstance(run.target, Tensor) and run.target.dim() else 1))
         key = (id(run.site), run.function, run.grad)
         count = self._per_site[key] = self._per_site.get(key, 0) + 1
@@ -143,7 +143,7 @@ class Losses(Probe):
     def _describe(self, run: LossRun) -> None:
         call = LossCall(
             step=self.session.step, key=f"loss-{self._calls}", call=self._calls, function=run.function, site=run.site,
-            made_at=run.made_at, grad=run.grad, model_training=None, value=number(run.output),
+            made_at=run.made_at, grad=run.grad, model_training=None, value=run.value,
             reduction=str(run.arguments.get("reduction", "mean")), input_shape=shape_of(run.input), target_shape=shape_of(run.target),
             input_dtype=dtype_of(run.input), target_dtype=dtype_of(run.target), requires_grad=getattr(run.input, "requires_grad", False),
             label_smoothing=float(run.arguments.get("label_smoothing") or 0.0), ignore_index=run.arguments.get("ignore_index"),

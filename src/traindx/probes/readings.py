@@ -186,7 +186,7 @@ class Readings(Probe):
         self._close()
 
     def on_loss(self, run: LossRun) -> None:
-        if self.open and (value := number(run.output)) is not None:
+        if self.open and (value := run.value) is not None:
             self.value("loss", value, run.site)
 
     def reduced(self, name: str, result: Tensor, site: Site | None) -> None:

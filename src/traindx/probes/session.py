@@ -8,11 +8,13 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from traindx.core.observed import Ended, Observation, ProbeFailed, Site
 from traindx.core.observed.program import Event, Window
 from traindx.probes.recorder import Recorder
+from traindx.probes.tensors import number
 
 if TYPE_CHECKING:
     import torch
@@ -81,6 +83,11 @@ class LossRun:
     site: Site | None
     made_at: Site | None
     grad: bool
+
+    @cached_property
+    def value(self) -> float | None:
+        """The loss as a number, read once for all who ask; None where it is none or on a device."""
+        return number(self.output)
 
 
 @dataclass
@@ -207,18 +214,18 @@ class Session:
 
     def call(self, hook: str, *args: Any) -> None:
         """Runs a hook of every probe that has it, as ours: not traced, not observed, never raising."""
-        hooks = self._hooks[hook]
-        if not hooks or self.thread.busy:
+        hooks, thread = self._hooks[hook], self.thread
+        if not hooks or thread.busy:
             return
-        self.thread.busy = True
+        thread.busy = True
         try:
-            for probe, function in list(hooks):
+            for probe, function in hooks:  # a probe that is dropped leaves in a new list
                 try:
                     function(*args)
                 except Exception as problem:
                     self.drop(probe, problem)
         finally:
-            self.thread.busy = False
+            thread.busy = False
 
     def guard(self, probe: Probe, function: Callable[..., Any], *args: Any) -> None:
         """Runs a function that a probe called from a patch of its own, the way hooks run."""
@@ -422,9 +429,10 @@ class Budget:
 
     def allowance(self, elapsed: float) -> float:
         """Seconds that may have been spent after ``elapsed`` seconds of the run."""
+        if elapsed <= SHORT:
+            return self.share * elapsed
         together = sum(budget.share for budget in self.session.budgets)
-        later = self.share * min(1.0, TOGETHER / together)
-        return self.share * min(elapsed, SHORT) + later * max(elapsed - SHORT, 0.0)
+        return self.share * (SHORT + min(1.0, TOGETHER / together) * (elapsed - SHORT))
 
     @contextmanager
     def paying(self) -> Iterator[None]:

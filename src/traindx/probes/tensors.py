@@ -12,6 +12,7 @@ from torch.nn.parameter import is_lazy
 _PLAIN = (Tensor, torch.nn.Parameter)
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _is_fake: tuple[type, ...] = ()
+_item = torch._C.TensorBase.item  # past whoever watches reads
 SAMPLE = 4096
 
 
@@ -55,8 +56,8 @@ def number(value: Any) -> float | None:
     """A one-element CPU tensor as a float; None for anything else (a device is never waited for)."""
     if not readable(value) or value.numel() != 1:
         return None
-    value = value.detach()
-    return float(value.real) if value.is_complex() else float(value)
+    number = _item(value)
+    return number.real if isinstance(number, complex) else float(number)
 
 
 def sample(value: Tensor, limit: int = SAMPLE) -> Tensor:
