@@ -6,6 +6,7 @@ import pytest
 
 from traindx.probes import rows
 from traindx.probes.ledger import _Group, _Order
+from traindx.probes.scaling_lines import scaling_lines
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "bool"])
@@ -83,3 +84,9 @@ def test_equal_pairs_and_runs_of_labels():
     order.take(np.array([0, 0, 1]))
     order.take(np.array([1, 2, 2]))
     assert (order.pairs, order.same, order.changes, order.length) == (6, 2, 2, 6)
+
+
+def test_lines_that_compute_statistics_over_rows_are_read_from_the_source():
+    source = "m = x.mean(0)\nk = x.mean(1)\n\ndef scale(t):\n    return (t - np.mean(t, axis=0)) / t.std(dim=0)\n"
+    assert scaling_lines(source) == [(1, "<module>"), (5, "scale")]
+    assert scaling_lines("not python (") == []

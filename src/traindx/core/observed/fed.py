@@ -242,3 +242,12 @@ class Reseeded(Observation):
     steps: int
     first_step: int
     last_step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingLines(Observation):
+    """Lines of the program that compute statistics over the rows of a table (``x.mean(0)``, ``np.std(x, axis=0)``), as
+    its source reads.
+    """
+
+    sites: tuple[Site, ...]

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 
 from traindx.core.findings import Evidence, Finding, Level
 from traindx.core.observed import Site
-from traindx.core.observed.fed import Fed, Part, ScalerFitted
+from traindx.core.observed.fed import Fed, Part, ScalerFitted, ScalingLines
 from traindx.core.text import Text, number
 from traindx.signals.feeding import Feed, Feeding, sites
 
@@ -79,8 +79,8 @@ ROWS = Text("rows that the statistics were computed on", "计算统计量所用�
 TRAIN_ROWS = Text("{rows} training rows", "训练部分的 {rows} 行")
 TRAIN = Text("training part, most shifted column: mean, standard deviation", "训练部分偏得最多的一列：均值、标准差")
 STANDARD = Text("0 and 1 on the training part", "训练部分应是 0 和 1")
-UNSEEN = Text("the statistics of both parts together are exactly 0 and 1, those of the training part are not; the line that computed them was not seen",
-              "两部分合在一起正好是 0 和 1，训练部分却不是；没有看到是哪一行计算的")
+UNSEEN = Text("the statistics of both parts together are 0 and 1, those of the training part are not; the line that computed them is a guess from the source",
+              "两部分合在一起是 0 和 1，训练部分却不是；具体是哪一行算的，是从源码推测的")
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,10 @@ class _Shift:
         return abs(self.mean) > max(SHIFT, 5 / math.sqrt(self.rows)) or not 0.8 < self.std < 1.25
 
 
-def check(feeding: Feeding, scalers: list[ScalerFitted] | None) -> Iterator[Finding]:
+def check(feeding: Feeding, scalers: list[ScalerFitted] | None, lines: ScalingLines | None) -> Iterator[Finding]:
     for feed in feeding:
         held_out = [group for group in feed.evaluations if group.trained < 0.5 * group.distinct and group.distinct >= 10]
-        found = _by_scaler(feed, held_out, scalers or []) or _by_statistics(feed, held_out, scalers or [])
+        found = _by_scaler(feed, held_out, scalers or []) or _by_statistics(feed, held_out, scalers or [], lines.sites if lines else ())
         if found is not None:
             yield found
             return
@@ -139,13 +139,13 @@ def _worse(a: _Shift, b: _Shift) -> _Shift:
     return max(a, b, key=lambda shift: abs(shift.mean) + abs(math.log(max(shift.std, 1e-3))))
 
 
-def _by_statistics(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted]) -> Finding | None:
+def _by_statistics(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted], lines: tuple[Site, ...]) -> Finding | None:
     """Both parts together have mean 0 and standard deviation 1 in every column, the training part has not."""
     for groups in [[group] for group in held_out] + ([held_out] if len(held_out) > 1 else []):
         shift = _union(feed, groups)
         if shift is not None and shift.matters:
             fit = next((fit for fit in scalers if fit.rows >= 0.98 * shift.rows), None)
-            others = sites(feed.train.loader_site, feed.train.site, *(group.site for group in groups))
+            others = sites(*lines[:2], feed.train.loader_site, feed.train.site, *(group.site for group in groups))
             because = UNSEEN if fit is None else Text("", "")
             what = Text(fit.class_name, fit.class_name) if fit else BY_HAND
             where = fit.site if fit else others[0] if others else None
