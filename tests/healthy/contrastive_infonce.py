@@ -14,7 +14,7 @@ def views(n):
 
 encoder = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8))
 optimizer = torch.optim.Adam(encoder.parameters(), lr=3e-3)
-for step in range(60):
+for _ in range(60):
     a, b = views(32)
     za, zb = F.normalize(encoder(a), dim=-1), F.normalize(encoder(b), dim=-1)
     logits = za @ zb.T / 0.2

@@ -29,7 +29,7 @@ class Net(nn.Module):
 
 model = Net()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-for epoch in range(40):
+for _ in range(40):
     model.train()
     out = model(features)
     loss = F.cross_entropy(out[train], group[train])

@@ -32,8 +32,8 @@ class BatchMixing(Observation):
     input was known: ``loader``, ``gather`` (rows picked by index) or ``labels`` (one label for each). ``others`` is how
     many other samples' outputs changed with one sample's input. ``op`` is the first operation from which on samples are
     no longer apart: its name, place, shapes, its ``dim`` argument (``axis``), and the dimension of its input that holds
-    the samples (``op_dim``). ``module_class``, ``made_at`` and ``batch_first`` are of the recurrent, attention or softmax
-    module that it ran in. ``key`` is ``mixing-<model>``.
+    the samples (``op_dim``). ``module_class``, ``made_at`` and ``batch_first`` are of the recurrent, attention or
+    softmax module that it ran in. ``key`` is ``mixing-<model>``.
     """
 
     model: int
