@@ -90,7 +90,7 @@ def _observed_call(original: Any, session: Session) -> Any:
 
 def root_call(original: Any, session: Session, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A forward that the program itself asked for. Loss modules are not roots: their torch loss is observed instead."""
-    if isinstance(module, _Loss):
+    if isinstance(module, _Loss) or type(module).__hash__ is None:  # torch cannot walk a module without a hash either
         return original(module, *args, **kwargs)
     thread = session.thread
     run = ForwardRun(0, module, args, kwargs, sites.here(3), bool(getattr(module, "training", False)), torch.is_grad_enabled())

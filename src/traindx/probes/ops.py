@@ -5,7 +5,9 @@ used once torch.compile is in play: each push would recompile.
 """
 from __future__ import annotations
 
+import sys
 import weakref
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -81,6 +83,8 @@ class Tracer(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         session = self.session
+        if type(func) is FunctionType:
+            func = _itself(func, sys._getframe(2))
         if not self.armed or session.thread.busy:
             return func(*args, **kwargs)
         name = getattr(func, "__name__", "")
@@ -150,6 +154,20 @@ class Tracer(TorchFunctionMode):
     def maker_of(self, tensor: Any) -> int:
         entry = self.makers.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else -1
+
+
+def _itself(func: FunctionType, caller: FrameType) -> FunctionType:
+    """Torch's own function, which is in ``caller``, where the program has put one of its own in its place.
+
+    While a mode is on, torch looks its functions up by name to hand them to the mode: it would find the program's.
+    """
+    code = caller.f_code
+    if code.co_freevars or caller.f_globals.get(code.co_name) is not func:
+        return func
+    inner: Any = func
+    while inner.__code__ is not code and sites.is_ours(inner.__code__.co_filename) and hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    return func if inner.__code__ is code else FunctionType(code, caller.f_globals, code.co_name)
 
 
 def _property_name(func: Any) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from torch._C import DisableTorchFunction
+
 from traindx.core.observed import Ended, Observation, ProbeFailed, Site
 from traindx.core.observed.program import Event, Window
 from traindx.probes.recorder import Recorder
@@ -219,11 +221,12 @@ class Session:
             return
         thread.busy = True
         try:
-            for probe, function in hooks:  # a probe that is dropped leaves in a new list
-                try:
-                    function(*args)
-                except Exception as problem:
-                    self.drop(probe, problem)
+            with DisableTorchFunction():  # tensors of the user's own kind are not asked, modes not told
+                for probe, function in hooks:  # a probe that is dropped leaves in a new list
+                    try:
+                        function(*args)
+                    except Exception as problem:
+                        self.drop(probe, problem)
         finally:
             thread.busy = False
 
@@ -233,7 +236,8 @@ class Session:
             return
         self.thread.busy = True
         try:
-            function(*args)
+            with DisableTorchFunction():
+                function(*args)
         except Exception as problem:
             self.drop(probe, problem)
         finally:

@@ -28,6 +28,10 @@ def is_user(filename: str) -> bool:
     return known
 
 
+def is_ours(filename: str) -> bool:
+    return filename.startswith(_OURS)
+
+
 def _judge(filename: str) -> bool:
     if filename.startswith("<"):  # cells of a notebook are "<ipython-input...>", our own exec is never named so
         return filename.startswith("<ipython") or filename == "<string>"

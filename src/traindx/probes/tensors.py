@@ -33,14 +33,15 @@ def tensors_in(value: Any, limit: int = 16) -> Iterator[Tensor]:
     while stack and count < limit:
         item = stack.pop()
         if isinstance(item, Tensor):
-            count += 1
-            yield item
+            if not item.is_nested:  # which has no shape to tell
+                count += 1
+                yield item
         elif isinstance(item, (list, tuple)):
             stack.extend(reversed(item[:64]))
         elif isinstance(item, dict):
             stack.extend(reversed(list(item.values())[:64]))
-        elif hasattr(item, "__dataclass_fields__"):
-            stack.extend(getattr(item, name, None) for name in reversed(list(item.__dataclass_fields__)))
+        elif (fields := getattr(type(item), "__dataclass_fields__", None)) is not None:  # the object itself may answer anything
+            stack.extend(vars(item).get(name) for name in reversed(list(fields)) if hasattr(item, "__dict__"))
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
