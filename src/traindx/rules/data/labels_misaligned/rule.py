@@ -67,8 +67,8 @@ EXPLAINS = ("data/conflicting-labels", "curve/*", "optim/lr-too-low", "init/grad
 EXPERIMENT = "neighbours"
 
 CAUSE = Text("The inputs say nothing about their labels: neighbouring rows agree in {agreement}, shuffled labels would in {expected}, "
-             "and the held-out loss ({held_out}) is no better than guessing ({chance}).",
-             "输入和标签没有关系：相近样本的一致程度是 {agreement}，打乱标签也有 {expected}；留出集损失 {held_out} 不比瞎猜（{chance}）好。")
+             "and the loss ({held_out}) is no better than guessing ({chance}).",
+             "输入和标签没有关系：相近样本的一致程度是 {agreement}，打乱标签也有 {expected}；损失 {held_out} 不比瞎猜（{chance}）好。")
 REDRAWN = Text("The same inputs come with other labels each time: of {again} repeated rows {same} had the same label, chance gives {expected}.",
                "同一个输入每次配的标签都不一样：{again} 次重复中有 {same} 次标签相同，碰巧也有 {expected} 次。")
 FIX = Text("Shuffle inputs and labels with one and the same index array.", "用同一个下标数组打乱输入和标签。")
@@ -86,8 +86,8 @@ def check(feeding: Feeding, progress: Progress, recording: Recording) -> Iterato
             continue
         if _redrawn(labels, progress):
             yield _redrawn_finding(feed, labels)
-        elif _unrelated(labels) and (chance := _chance(labels)) and (held_out := _held_out(recording)) >= _near(labels) * chance:
-            yield _finding(feed, labels, held_out, chance)
+        elif _unrelated(labels) and (chance := _chance(labels)) and (best := _no_better(recording, labels, progress, chance)):
+            yield _finding(feed, labels, best, chance)
 
 
 def _redrawn(labels: Labels, progress: Progress) -> bool:
@@ -111,23 +111,22 @@ def _chance(labels: Labels) -> float:
     return labels.value_std[0] ** 2 if labels.value_std and labels.value_distinct > 10 else 0.0
 
 
-def _near(labels: Labels) -> float:
-    """The variance of a small held-out part is known less well than its mix of classes."""
-    return 0.95 if labels.classes else 0.85
-
-
-def _held_out(recording: Recording) -> float:
-    """The best held-out loss over the run, without its first (before training)."""
+def _no_better(recording: Recording, labels: Labels, progress: Progress, chance: float) -> float | None:
+    """The best held-out loss (without the first, before training) where it is at chance: the variance of a small part is known less
+    well than its mix of classes. Where none was computed, the training loss at the end, which memorising lowers a little."""
     values = [value for _, value in recording.series.get("val_loss", [])]
-    return min(values[1:] or values, default=0.0)
+    if not values:
+        return progress.last if progress.stuck else None
+    best = min(values[1:] or values)
+    return best if best >= (0.95 if labels.classes else 0.85) * chance else None
 
 
-def _finding(feed: Feed, labels: Labels, held_out: float, chance: float) -> Finding:
+def _finding(feed: Feed, labels: Labels, best: float, chance: float) -> Finding:
     near = labels.neighbours
     assert near is not None
     places = sites(labels.loader_site, labels.site, labels.first_forward)
     return Finding(
-        cause=CAUSE.fill(agreement=number(near.agreement), expected=number(near.expected), held_out=number(held_out), chance=number(chance)),
+        cause=CAUSE.fill(agreement=number(near.agreement), expected=number(near.expected), held_out=number(best), chance=number(chance)),
         fix=FIX, where=places[0] if places else None, also=places[1:], confidence="suspected", because=HARD,
         evidence=(Evidence(AGREE, round(near.agreement, 3), RELATED.fill(expected=number(near.expected))),
                   Evidence(COLUMN, round(near.column_z, 1), ABOVE)))

@@ -93,7 +93,7 @@ def check(passes: list[ForwardPass], windows: list[Window] | None) -> Iterator[F
 
 def _sets_targets(each: ForwardPass, passes: list[ForwardPass]) -> bool:
     """No learner, run within the steps, and its output goes into no other model."""
-    learns = each.learning or any(other.backward for other in passes if other.model == each.model)
+    learns = each.learning or any(other.backward and other.last_step >= each.first_step for other in passes if other.model == each.model)
     return (not learns and each.parameters > 0 and each.idle >= FEWEST and each.idle_windows >= IN_STEP * each.steps
             and each.fed_on < each.idle / 2)
 
