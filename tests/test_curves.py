@@ -47,7 +47,7 @@ def test_rows_as_classes_are_contrastive_not_supervised():
 
 
 def _contrastive():
-    made = recording([1.0] * 10, counts={i: 1 for i in range(3)})
+    made = recording([1.0] * 10, counts=dict.fromkeys(range(3), 1))
     calls = [call for call in made.of(LossCall) if call.grad]
     made.add(LossCall(**{**vars(calls[0]), "input_shape": (3, 3)}))
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from conftest import dump, loud
 from test_rule_pairs import ALLOW, marks
 

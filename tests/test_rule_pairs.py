@@ -4,8 +4,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import dump
 
+from conftest import dump
 from traindx.core.rules import SECTIONS, SECTIONS_ZH, all_rules
 
 EXPECT = re.compile(r"#\s*expect:\s*(\S+)")

@@ -13,7 +13,7 @@ def _begin() -> None:
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
     ours = sys.modules.pop("sitecustomize", None)
     try:
-        import sitecustomize  # noqa: F401  the environment's own, which ours stood before
+        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401  the environment's own, which ours stood before
     except ImportError:
         if ours is not None:
             sys.modules["sitecustomize"] = ours

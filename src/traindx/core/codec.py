@@ -40,7 +40,7 @@ def decode(kind: Any, value: Any) -> Any:
         return _decode_union(typing.get_args(kind), value)
     if origin in (tuple, list):
         item = (typing.get_args(kind) or (Any,))
-        each = [decode(item[0] if len(item) == 2 and item[1] is Ellipsis or len(item) == 1 else item[i], v)
+        each = [decode(item[0] if (len(item) == 2 and item[1] is Ellipsis) or len(item) == 1 else item[i], v)
                 for i, v in enumerate(value)]
         return tuple(each) if origin is tuple else each
     if origin is dict:
@@ -49,7 +49,7 @@ def decode(kind: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         hints = _hints(kind)  # type: ignore[arg-type]
         known = {f.name for f in dataclasses.fields(kind) if f.init}
-        return kind(**{key: decode(hints[key], item) for key, item in value.items() if key in known})
+        return kind(**{key: decode(hints[key], item) for key, item in value.items() if key in known})  # type: ignore[operator]
     if kind is float:
         return _SPECIAL[value] if isinstance(value, str) else float(value)
     return value

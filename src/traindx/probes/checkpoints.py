@@ -6,6 +6,7 @@ import sys
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -38,8 +39,7 @@ def install(session: Session) -> None:
         patching.replace(session.stack, owner, "load", lambda original: _observed_read(original, session, probe))
     for kind, what in ((Optimizer, "optimizer"), (schedulers.LRScheduler, "scheduler"),
                        (schedulers.ReduceLROnPlateau, "scheduler"), (torch.amp.GradScaler, "scaler")):
-        patching.replace(session.stack, kind, "load_state_dict",
-                         lambda original, what=what: _observed_state(original, session, probe, what))
+        patching.replace(session.stack, kind, "load_state_dict", partial(_observed_state, session=session, probe=probe, what=what))
 
 
 def _observed_take(original: Any, session: Session, probe: Checkpoints) -> Any:
@@ -173,7 +173,7 @@ class Checkpoints(Probe):
             same = sum((value := ref()) is not None and id(value) in identities for ref in snapshot.values)
             if same and (best is None or same >= best[0]):
                 best = same, snapshot
-        if best is None or best[0] * 2 < len(given) and best[0] * 2 < len(best[1].values):
+        if best is None or (best[0] * 2 < len(given) and best[0] * 2 < len(best[1].values)):
             return None
         return Kept(best[1].site, best[1].step, best[0], best[1].changed(), self._trained(best[1]))
 

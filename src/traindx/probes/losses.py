@@ -5,6 +5,7 @@ import inspect
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -37,7 +38,7 @@ def install(session: Session) -> None:
     origins = Origins(session)
     for owner in (torch, Tensor):
         for name, label in ACTIVATIONS.items():
-            patching.replace(session.stack, owner, name, lambda original, label=label: origins.observed(original, label))
+            patching.replace(session.stack, owner, name, partial(origins.observed, label=label))
     patching.replace(session.stack, F, "logsigmoid", lambda original: origins.observed(original, "logsigmoid"))
     session.origins = origins
     session.add(Losses)
@@ -137,7 +138,7 @@ class Losses(Probe):
             self._validation.append((value, int(run.target.shape[0]) if isinstance(run.target, Tensor) and run.target.dim() else 1))
         key = (id(run.site), run.function, run.grad)
         count = self._per_site[key] = self._per_site.get(key, 0) + 1
-        if count <= FIRST_CALLS or self.session.detailed and count < 100_000:
+        if count <= FIRST_CALLS or (self.session.detailed and count < 100_000):
             self._describe(run)
 
     def _describe(self, run: LossRun) -> None:
@@ -221,7 +222,7 @@ def target_facts(target: Any, ignore_index: Any) -> dict[str, Any]:
         return {"ignored": ignored}
     low, high = torch.aminmax(kept)
     facts: dict[str, Any] = {"target_min": float(low), "target_max": float(high), "ignored": ignored}
-    if 0 <= int(low) and int(high) < COUNTED_CLASSES:
+    if int(low) >= 0 and int(high) < COUNTED_CLASSES:
         counts = torch.bincount(kept).tolist()
         facts["target_counts"] = {i: n for i, n in enumerate(counts) if n}
     return facts

@@ -243,7 +243,7 @@ class Result:
 
 
 @dataclass
-class Recorder(TorchFunctionMode):
+class Recorder(TorchFunctionMode):  # type: ignore[misc]
     """Every operation of a run with its results; too many elements end the recording, not the run."""
 
     results: list[Result] = field(default_factory=list)

@@ -270,7 +270,7 @@ class Forwards(Probe):
                       path, type(inner).__name__, made_at(inner))
             for path, inner in named for name, p in inner._parameters.items() if p is not None)
         state = tuple((p.id, p.requires_grad, p.dtype) for p in parameters)
-        if state != info.said or site is not None and info.said == ():
+        if state != info.said or (site is not None and info.said == ()):
             info.said = state
             self.session.emit(ModelSeen(
                 step=self.session.step, key=f"model-{info.id}-{self.session.step}", id=info.id, class_name=type(module).__name__,

@@ -53,7 +53,7 @@ def _observed_compile(original: Any, session: Session, tracer: Tracer) -> Any:
     return patching.dressed(compile, original)
 
 
-class Tracer(TorchFunctionMode):
+class Tracer(TorchFunctionMode):  # type: ignore[misc]
     """Collects ops while armed."""
 
     def __init__(self, session: Session) -> None:

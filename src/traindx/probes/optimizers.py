@@ -4,8 +4,9 @@ from __future__ import annotations
 import os
 import sys
 import weakref
+from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.optim import Optimizer
@@ -193,7 +194,7 @@ def _install_scaler(session: Session) -> None:
     except ImportError:
         return
     for method, what in (("scale", "scale"), ("unscale_", "unscale"), ("step", "scaler-step"), ("update", "scaler-update")):
-        patching.replace(session.stack, GradScaler, method, lambda original, what=what: _observed_scaler(original, session, what))
+        patching.replace(session.stack, GradScaler, method, partial(_observed_scaler, session=session, what=what))
 
 
 def _observed_scaler(original: Any, session: Session, what: str) -> Any:
@@ -211,7 +212,7 @@ class Optimizers(Probe):
     """Optimizers, their groups' learning rates, schedulers and clips."""
 
     areas = ("optim",)
-    _instances: weakref.WeakKeyDictionary[Session, Optimizers] = weakref.WeakKeyDictionary()
+    _instances: ClassVar[weakref.WeakKeyDictionary[Session, Optimizers]] = weakref.WeakKeyDictionary()
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

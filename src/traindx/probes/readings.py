@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,7 +38,7 @@ def install(session: Session) -> None:
         patching.replace(session.stack, Tensor, name, lambda original: _observed_read(original, probe))
     for owner in (torch, Tensor):
         for name in ("sum", "mean"):
-            patching.replace(session.stack, owner, name, lambda original, name=name: _observed_reduction(original, probe, name))
+            patching.replace(session.stack, owner, name, partial(_observed_reduction, probe=probe, name=name))
     patching.replace(session.stack, ReduceLROnPlateau, "step", lambda original: _observed_plateau(original, probe))
     for stream in (sys.stdout, sys.stderr):
         _watch_stream(session, probe, stream)
@@ -72,7 +73,7 @@ def _observed_plateau(original: Any, probe: Readings) -> Any:
 
 
 def _watch_stream(session: Session, probe: Readings, stream: Any) -> None:
-    original = getattr(stream, "write", None)
+    original: Any = getattr(stream, "write", None)
     line: list[str] = []
 
     def write(text: Any) -> Any:

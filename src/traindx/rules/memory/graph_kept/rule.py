@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from traindx.core.findings import Evidence, Finding
+from traindx.core.findings import Evidence, Finding, Level
 from traindx.core.observed.memory import Census, GraphReach, ResultsAlive
 from traindx.core.text import Text, number
 from traindx.signals.where import pointing
@@ -129,7 +129,7 @@ def _finding(line: ResultsAlive, count: Callable[[Census], int], cause: Text) ->
     final = _final(line, count)
     alive = count(final)
     where, also = pointing(line.kept_at, line.site)
-    level = None if cause is CAUSE else "warning" if alive >= LONG else "note"
+    level: Level | None = None if cause is CAUSE else "warning" if alive >= LONG else "note"
     return Finding(
         cause=cause.fill(count=alive, what=WHAT[line.what], kept=KEPT_AT if line.kept_at else KEPT), fix=FIX, where=where,
         also=also,
