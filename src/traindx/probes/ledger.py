@@ -229,6 +229,7 @@ class _Model:
     order: _Order = field(default_factory=_Order)
     again: int = 0
     again_same: int = 0
+    former: dict[int, Any] = field(default_factory=dict)
     conflicting: set[int] = field(default_factory=set)
     ambiguous: bool = False
     classes: int = 0
@@ -640,13 +641,22 @@ class FedLedger(Probe):
             elif batch.labels is not None:
                 model.again += 1
                 model.again_same += old == label
-                if old != label and len(model.conflicting) < 2000:
-                    model.conflicting.add(key)
+                if old != label:
+                    self._relabelled(model, met, key, old, label)
         if group.batches >= 1:
             model.known.append(1 - float(new.mean()))
         self._follow_epoch(model, batch, hashes, labels)
         group.take(batch, new)
         self._keep_labels(model, batch, new)
+
+    @staticmethod
+    def _relabelled(model: _Model, met: dict[int, Any], key: int, old: Any, label: Any) -> None:
+        """A row that comes back to the label it had before is labelled twice; one that changes for good belongs to another task now."""
+        if model.former.get(key) == label and len(model.conflicting) < 2000:
+            model.conflicting.add(key)
+        if key in model.former or len(model.former) < DISTINCT:
+            model.former[key] = old
+        met[key] = label
 
     def _follow_batches(self, model: _Model, batch: _Batch) -> None:
         """Runs of the same batch, and whether it is the same memory or was made anew."""

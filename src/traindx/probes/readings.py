@@ -135,7 +135,8 @@ class _Pass:
 
     def summary(self) -> Pass:
         kept = [v for v in self.values.values() if not v.irregular and len(v.values) == len(self.sizes)]
-        return Pass(self.site, len(self.sizes), sum(self.sizes), self.sizes[0], self.sizes[-1], tuple(v.summary() for v in kept))
+        loop = len(set(self.sizes[:-1])) == 1 and (self.source != (0, 0) or len(self.sizes) > 2)
+        return Pass(self.site, len(self.sizes), sum(self.sizes), self.sizes[0], self.sizes[-1], tuple(v.summary() for v in kept), loop)
 
 
 class Readings(Probe):

@@ -91,7 +91,7 @@ def _keys(evaluations: list[Evaluation]) -> list[tuple[str, int, str]]:
 
 
 def _of_key(evaluation: Evaluation, key: tuple[str, int, str]) -> list[tuple[Quantity, Pass]]:
-    return [(q, one) for one in evaluation.passes for q in one.quantities if _key(q) == key and one.batches > 1]
+    return [(q, one) for one in evaluation.passes for q in one.quantities if _key(q) == key and one.batches > 1 and one.loop]
 
 
 def _explained(told: list[tuple[Evaluation, Said]], key: tuple[str, int, str], way: Way, right: Way) -> Match | None:

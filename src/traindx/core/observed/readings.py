@@ -26,7 +26,10 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Pass:
-    """Consecutive evaluation forwards from one line over one loader iteration. ``batch`` is the first batch's size."""
+    """Consecutive evaluation forwards from one line over one loader iteration. ``batch`` is the first batch's size.
+
+    ``loop``: the sizes are those of one set cut into batches; without a loader, two forwards may be two whole sets.
+    """
 
     site: Site | None
     batches: int
@@ -34,6 +37,7 @@ class Pass:
     batch: int
     last_batch: int
     quantities: tuple[Quantity, ...]
+    loop: bool = True
 
 
 @dataclass(frozen=True)

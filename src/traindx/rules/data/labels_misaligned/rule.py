@@ -64,6 +64,7 @@ Cover 和 Hart，Nearest neighbor pattern classification（1967）。一致率�
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("data/conflicting-labels", "curve/*", "optim/lr-too-low", "init/gradient-vanishing", "data/class-imbalance")
+LONG = 250  # steps after which a loss near chance is no longer the beginning
 EXPERIMENT = "neighbours"
 
 CAUSE = Text("The inputs say nothing about their labels: neighbouring rows agree in {agreement}, shuffled labels would in {expected}, "
@@ -116,7 +117,7 @@ def _no_better(recording: Recording, labels: Labels, progress: Progress, chance:
     well than its mix of classes. Where none was computed, the training loss at the end, which memorising lowers a little."""
     values = [value for _, value in recording.series.get("val_loss", [])]
     if not values:
-        return progress.last if progress.stuck else None
+        return progress.last if progress.stuck and progress.steps >= LONG else None
     best = min(values[1:] or values)
     return best if best >= (0.95 if labels.classes else 0.85) * chance else None
 
