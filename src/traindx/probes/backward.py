@@ -19,8 +19,9 @@ def install(session: Session) -> None:
 def _observed(original: Any, session: Session) -> Any:
     def run_backward(roots: Any, *args: Any, **kwargs: Any) -> Any:
         # nested calls (reentrant checkpointing, double backward inside a Function) belong to the outer one
-        if not session.watching or session.in_backward:
+        if session.in_backward or not (session.watching or session.claim()):
             return original(roots, *args, **kwargs)
+        session.trained = True
         run = _describe(roots, args, kwargs)
         session.call("before_backward", run)
         session.in_backward += 1

@@ -164,9 +164,12 @@ class _Pattern:
 
 
 class _Thread(threading.local):
-    busy = False
-    depth = 0
-    modules: list[Any] | None = None
+    """``foreign`` threads are not watched: the gradients of a thread that trains cannot be read safely from another."""
+
+    def __init__(self, owner: int) -> None:
+        self.foreign = self.busy = threading.get_ident() != owner
+        self.depth = 0
+        self.modules: list[Any] | None = None
 
 
 class Session:
@@ -181,7 +184,8 @@ class Session:
         self.step = 1
         self.began = time.perf_counter()
         self.stack = ExitStack()
-        self.thread = _Thread()
+        self.thread = _Thread(threading.get_ident())
+        self.trained = False  # a backward was seen
         self.ids = Ids()
         self.optimizers = 0  # made so far
         self._backwards = 0  # since the last step
@@ -265,6 +269,14 @@ class Session:
             yield
         finally:
             self.thread.busy = before
+
+    def claim(self) -> bool:
+        """Asked by a backward that is not watched: the first thread that trains is the one to watch, where the main one does not."""
+        thread = self.thread
+        if self.trained or not thread.foreign or not self.active:
+            return False
+        self.trained, thread.foreign, thread.busy = True, False, False
+        return True
 
     @property
     def watching(self) -> bool:
