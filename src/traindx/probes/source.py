@@ -5,6 +5,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from types import CodeType
+from typing import TypeGuard
 
 from traindx.core.observed import Site
 from traindx.probes import sites
@@ -42,6 +44,24 @@ def keys_read(file: str) -> frozenset[str]:
     return frozenset(found)
 
 
+_BREAKING = frozenset(("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "div", "divide", "true_divide"))
+
+
+@cache
+def breaks(code: CodeType) -> tuple[Site, ...]:
+    """Lines of a function that divide by what may be zero, or take a root or a logarithm."""
+    module = tree(code.co_filename)
+    owner = next((each for each in _functions(module) if getattr(each, "lineno", 0) == code.co_firstlineno), None) if module else None
+    lines = {node.lineno for node in ast.walk(owner) if _breaks(node)} if owner is not None else set()
+    return tuple(sites.at(code.co_filename, line, code.co_name) for line in sorted(lines))
+
+
+def _breaks(node: ast.AST) -> TypeGuard[ast.expr]:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant)
+    return isinstance(node, ast.Call) and _called(node) in _BREAKING
+
+
 @cache
 def keeper(file: str, line: int, graph: bool = True) -> Site | None:
     """The statement that keeps what ``line`` computed: ``x.append(loss)``, ``total += loss``, ``d[k] = loss``.
@@ -57,23 +77,30 @@ def _keeper(file: str, line: int, hops: int, ends: frozenset[str]) -> Site | Non
     if module is None or found is None:
         return None
     function, statement = found
-    if _accumulates(statement, ends):
-        return sites.at(file, statement.lineno, getattr(function, "name", "<module>"))
     names = _targets(statement) or _run_backward(statement)
     later = [s for s in _statements(function) if s.lineno > statement.lineno]
-    earlier = [s for s in _statements(function) if s.lineno <= statement.lineno and s is not statement]
-    for other in (*later, *earlier):  # a loop comes back to the lines above
+    earlier = [s for s in _statements(function) if s.lineno < statement.lineno]
+    found_here: Site | None = None
+    for other in (statement, *later, *earlier):  # a loop comes back to the lines above
         value = getattr(other, "value", None)
-        if value is None or not _live(value, names, ends):
+        if value is None or (other is not statement and not _live(value, names, ends)):
             continue
         if _accumulates(other, ends):
-            return sites.at(file, other.lineno, getattr(function, "name", "<module>"))
-        if isinstance(other, ast.Assign):
+            found_here = sites.at(file, other.lineno, getattr(function, "name", "<module>"))
+            if isinstance(function, ast.Module) or not _local_sum(other):
+                return found_here
+        if isinstance(other, (ast.Assign, ast.AugAssign)):
             names |= _targets(other)
-    if hops and (isinstance(statement, ast.Return) or any(
-            isinstance(s, ast.Return) and s.value is not None and _live(s.value, names, ends) for s in later)):
-        return _kept_by_caller(file, module, getattr(function, "name", ""), hops, ends)
-    return None
+    returned = isinstance(statement, ast.Return) or any(
+        isinstance(s, ast.Return) and s.value is not None and _live(s.value, names, ends) for s in later)
+    by_caller = _kept_by_caller(file, module, getattr(function, "name", ""), hops, ends) if hops and returned else None
+    return by_caller or found_here
+
+
+def _local_sum(statement: ast.stmt) -> bool:
+    """A name of the function is added to: it is gone with the call, unless the caller keeps what is returned."""
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    return all(isinstance(target, ast.Name) for target in targets)
 
 
 def _kept_by_caller(file: str, module: ast.Module, name: str, hops: int, ends: frozenset[str]) -> Site | None:
