@@ -158,7 +158,7 @@ class Checkpoints(Probe):
     def before_load(self, module: nn.Module, state: Any) -> tuple[Kept | None, int]:
         """Asked before the values go in: afterwards nothing could be compared."""
         found: list[tuple[Kept | None, int]] = []
-        self.session.guard(self, lambda: found.append((self.kept(state), self._itself(module, state))))
+        self.session.guard(self, lambda: found.append((self.kept(state) or self._kept_views(module, state), self._itself(module, state))))
         return found[0] if found else (None, 0)
 
     def kept(self, state: Any) -> Kept | None:
@@ -176,6 +176,20 @@ class Checkpoints(Probe):
         if best is None or (best[0] * 2 < len(given) and best[0] * 2 < len(best[1].values)):
             return None
         return Kept(best[1].site, best[1].step, best[0], best[1].changed(), self._trained(best[1]))
+
+    def _kept_views(self, module: nn.Module, state: Any) -> Kept | None:
+        """The latest ``state_dict()`` of this very module where ``state`` holds other names of its own memory (``v.detach()``).
+
+        Loading them copies each weight onto itself, so they were meant to be older ones. A state that was taken in this
+        step is a fresh one.
+        """
+        given = list(_tensors(state))
+        own = {_pointer(p) for p in module.parameters()} - {0}
+        shared = sum(_pointer(value) in own for value in given if not isinstance(value, nn.Parameter))
+        latest = next((s for s in reversed(self._snapshots) if s.model() is module), None)
+        if latest is None or latest.step >= self.session.step or shared < len(own) or not shared:
+            return None
+        return Kept(latest.site, latest.step, shared, None, self._trained(latest))
 
     def _trained(self, snapshot: _Snapshot) -> bool:
         model = snapshot.model()

@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from traindx.core.observed import Site
 from traindx.core.observed.fed import Columns, Fed, FirstWeights, Giveaway, Labels, Neighbours, NonFiniteFed
 from traindx.probes import rows as row
-from traindx.probes import sites
-from traindx.probes.loaders import Loaders
+from traindx.probes import sites, source
+from traindx.probes.loaders import Loaders, written
 from traindx.probes.rows import Array
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session
 from traindx.probes.tensors import readable, tensors_in
@@ -83,6 +83,7 @@ class _Delivered:
     size: int | None
     workers: int
     tensors: list[weakref.ref[Tensor]]
+    codes: tuple[CodeType, ...]  # what the user wrote of how it is made
 
 
 @dataclass
@@ -339,6 +340,7 @@ class FedLedger(Probe):
             made.dataset_size,
             made.workers,
             tensors,
+            tuple(written(loader)),
         )
 
     def before_forward(self, run: ForwardRun) -> None:
@@ -841,6 +843,7 @@ class FedLedger(Probe):
                 what=what,
                 site=batch.loss_site if what == "target" else batch.site,
                 loader_site=delivered.site if delivered else None,
+                breaks=tuple(place for code in delivered.codes for place in source.breaks(code)) if delivered else (),
                 nans=int(torch.isnan(values).sum()),
                 infinities=int(torch.isinf(values).sum()),
                 rows=tuple(flat.any(1).nonzero().reshape(-1)[:8].tolist()),

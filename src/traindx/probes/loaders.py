@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Iterator
+from types import CodeType
 from typing import Any
 
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
@@ -117,6 +119,17 @@ class Loaders(Probe):
             if self._said.get(id) is not seen:
                 self._said[id] = seen
                 self.session.emit(seen)
+
+
+def written(loader: Any) -> Iterator[CodeType]:
+    """What the user wrote of how a batch is made: the dataset's methods (also behind a Subset), the collate function."""
+    dataset = loader.dataset
+    for _ in range(3):
+        dataset = getattr(dataset, "dataset", dataset)
+    for function in (type(dataset).__dict__.get("__getitem__"), type(dataset).__dict__.get("__iter__"), loader.collate_fn):
+        code = getattr(function, "__code__", None)
+        if code is not None and sites.is_user(code.co_filename):
+            yield code
 
 
 def _length(dataset: Any) -> int | None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from traindx.core.observed import Site
 from traindx.core.observed.speed import LoaderTime, Reads
 from traindx.probes import patching, sites
-from traindx.probes.loaders import Loaders
+from traindx.probes.loaders import Loaders, written
 from traindx.probes.session import Probe, Session
 
 READ_LINES = 40
@@ -42,10 +42,21 @@ def _observed_read(original: Any, session: Session, probe: Reading) -> Any:
 class _Clock:
     iteration: int
     last: float
+    queue: float
     batches: int = 0
     seconds: float = 0.0
     waiting: float = 0.0
+    queued: float = 0.0
     fetch_site: Site | None = None
+
+
+def _queued() -> float:
+    """Seconds this thread has stood in the run queue so far (Linux, Documentation/scheduler/sched-stats.rst); 0.0 elsewhere."""
+    try:
+        with open("/proc/thread-self/schedstat", "rb", buffering=0) as file:
+            return int(file.read(96).split()[1]) * 1e-9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 class Waiting(Probe):
@@ -56,45 +67,45 @@ class Waiting(Probe):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._clocks: dict[int, _Clock] = {}
+        self._began: float | None = None
 
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
         if loader is None:
             return
         now = time.perf_counter()
+        if self._began is None:
+            self._began = now
         id, iteration = Loaders.instance.iteration(loader)
+        queued = _queued()
         clock = self._clocks.get(id)
         if clock is None:
             if len(self._clocks) < 100:
-                self._clocks[id] = _Clock(iteration, now, fetch_site=_fetch_site(loader))
+                self._clocks[id] = _Clock(iteration, now, queue=queued, fetch_site=_fetch_site(loader))
             return
         if clock.iteration == iteration:
             clock.batches += 1
             clock.seconds += now - clock.last
             clock.waiting += seconds
-        clock.iteration, clock.last = iteration, now
+            clock.queued += min(max(queued - clock.queue, 0.0), now - clock.last)  # loaders may be read by several threads
+        clock.iteration, clock.last, clock.queue = iteration, now, queued
 
     def on_tick(self, step: int) -> None:
         if self.session.detailed and step > 8:
             self.at_end()
 
     def at_end(self) -> None:
+        elapsed = time.perf_counter() - self._began if self._began is not None else 0.0
         for id, clock in self._clocks.items():
             if clock.batches:
                 self.session.emit(LoaderTime(
                     step=self.session.step, key=f"time-{id}", loader=id, batches=clock.batches, seconds=clock.seconds,
-                    waiting=clock.waiting, fetch_site=clock.fetch_site))
+                    waiting=clock.waiting, queued=clock.queued, elapsed=elapsed, fetch_site=clock.fetch_site))
 
 
 def _fetch_site(loader: Any) -> Site | None:
-    """The first of collate function and dataset (also behind a Subset) that the user wrote."""
-    dataset = loader.dataset
-    for _ in range(3):
-        dataset = getattr(dataset, "dataset", dataset)
-    for function in (type(dataset).__dict__.get("__getitem__"), type(dataset).__dict__.get("__iter__"), loader.collate_fn):
-        code = getattr(function, "__code__", None)
-        if code is not None and sites.is_user(code.co_filename):
-            return sites.at(code.co_filename, code.co_firstlineno, code.co_name)
-    return None
+    """The first of dataset and collate function that the user wrote."""
+    code = next(written(loader), None)
+    return sites.at(code.co_filename, code.co_firstlineno, code.co_name) if code is not None else None
 
 
 @dataclass

@@ -162,13 +162,14 @@ class Labels(Observation):
 @dataclass(frozen=True, kw_only=True)
 class NonFiniteFed(Observation):
     """A batch with NaN or infinity in it. ``what`` is input or target; ``rows`` are positions in the batch, ``columns``
-    in a row (some).
+    in a row (some). ``breaks``: lines of the dataset or the collate function that divide or take a root or logarithm.
     """
 
     model: int
     what: str
     site: Site | None
     loader_site: Site | None
+    breaks: tuple[Site, ...] = ()
     nans: int
     infinities: int
     rows: tuple[int, ...]

@@ -88,7 +88,7 @@ def _harms(fed: NonFiniteFed, recording: Recording) -> bool:
 
 
 def _finding(fed: NonFiniteFed) -> Finding:
-    places = sites(fed.loader_site, fed.site)
+    places = sites(fed.loader_site, *fed.breaks[:1], fed.site)
     rows, columns = (", ".join(map(str, numbers)) for numbers in (fed.rows, fed.columns))
     return Finding(
         cause=CAUSE.fill(what=WORDS[fed.what], step=fed.step, nans=fed.nans, infinities=fed.infinities, rows=rows, batch=fed.batch,

@@ -33,8 +33,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
+from traindx.core.observed import Site
+from traindx.core.observed.ops import OpTrace
 from traindx.core.observed.tokens import TokenTargets
 from traindx.core.text import Text
+from traindx.signals.op_graph import PASSING, OpGraph
 from traindx.signals.where import pointing
 
 ZH = """语言模型的目标移位错了
@@ -78,26 +81,40 @@ FIX_TWICE = Text("Shift only once: give a model that shifts inside labels equal 
 EQUAL = Text("share of targets that equal the input {k} steps later", "目标与 {k} 步之后的输入相等的比例")
 NEXT = Text("about 100 % for k = 1", "k = 1 时应接近 100 %")
 SAME, OTHER = 0.98, 0.9
+CUTS = frozenset(("__getitem__", "narrow", "select"))
 
 
-def check(tokens: list[TokenTargets]) -> Iterator[Finding]:
+def check(tokens: list[TokenTargets], traces: list[OpTrace] | None) -> Iterator[Finding]:
+    cut = next((place for trace in traces or [] if (place := _cut_out_at(OpGraph(trace)))), None)
     training = [seen for seen in tokens if seen.grad and seen.equal]
     if any(_equal(seen, 1) >= OTHER for seen in training):
         return  # some head does predict the next token
     twice = [seen for seen in training if _equal(seen, 2) >= SAME and _equal(seen, 0) < OTHER]
     unshifted = [seen for seen in training if _equal(seen, 0) >= SAME and _equal(seen, 2) < OTHER]
     if unshifted and any(seen.causal for seen in unshifted) and len(unshifted) == len(training):
-        yield _finding(unshifted[0], 0)
+        yield _finding(unshifted[0], 0, cut)
     elif twice and len(twice) == len(training):
-        yield _finding(twice[0], 2)
+        yield _finding(twice[0], 2, cut)
 
 
 def _equal(seen: TokenTargets, offset: int) -> float:
     return (seen.equal or {}).get(offset, 0.0)
 
 
-def _finding(seen: TokenTargets, offset: int) -> Finding:
-    where, also = pointing(seen.site, seen.made_at)
+def _cut_out_at(graph: OpGraph) -> Site | None:
+    """The line that cut the targets out of a longer sequence, where the trace reaches back to it."""
+    for loss in graph.trace.ops:
+        if loss.name in ("cross_entropy", "nll_loss") and len(loss.inputs) > 1:
+            maker = graph.maker(loss.inputs[1])
+            while maker is not None and maker.name in PASSING and maker.inputs:
+                if maker.name in CUTS and maker.site is not None:
+                    return maker.site
+                maker = graph.maker(maker.inputs[0])
+    return None
+
+
+def _finding(seen: TokenTargets, offset: int, cut: Site | None) -> Finding:
+    where, also = pointing(seen.site, cut, seen.made_at)
     return Finding(
         cause=TWICE if offset else UNSHIFTED, fix=FIX_TWICE if offset else FIX_UNSHIFTED, where=where, also=also,
         evidence=tuple(Evidence(EQUAL.fill(k=k), f"{100 * share:.0f} %", NEXT, step=seen.step)
