@@ -9,7 +9,8 @@ from traindx.core.observed import Observation, Site
 @dataclass(frozen=True, kw_only=True)
 class LoaderTime(Observation):
     """Of one loader (``loader`` is its id): over ``batches`` that followed another one of the same iteration, the ``seconds``
-    from batch to batch, and how many of them were spent ``waiting`` for the next.
+    from batch to batch, and how many of them were spent ``waiting`` for the next. ``queued`` of those seconds the thread was ready to
+    run while the machine worked for others (0 where the system does not tell). ``elapsed``: since the first batch of any loader.
 
     ``fetch_site`` is where the dataset's ``__getitem__`` (or collate function) of the user begins.
     """
@@ -18,6 +19,8 @@ class LoaderTime(Observation):
     batches: int
     seconds: float
     waiting: float
+    queued: float = 0.0
+    elapsed: float = 0.0
     fetch_site: Site | None = None
 
 

@@ -28,7 +28,7 @@ Common practice in published training code for transformers (two groups by dimen
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.text import Text, number
@@ -65,6 +65,7 @@ AdamW 默认的 0.01，影响很小；有意对所有参数都做衰减的方案
 LEVEL = "note"
 STEP = 3
 
+EMBEDDINGS = ("Embedding", "EmbeddingBag")
 STRONG = 0.05  # above the default of AdamW
 
 CAUSE = Text("Weight decay {decay} also acts on {count} tensors of norm layers and embeddings ({names}).",
@@ -77,8 +78,9 @@ def check(learners: Learners) -> Iterator[Finding]:
     for made in learners.stepped():
         for ids, settings in zip(made.parameters, made.settings):
             decay = _number(settings.get("weight_decay", "0"))
-            names = [parameter.name for id in ids if id in learners.names and _special((parameter := learners.names[id][1]).module_class)]
-            if decay >= STRONG and names:
+            special = [p for id in ids if id in learners.names and _special((p := learners.names[id][1]).module_class)]
+            names = [p.name for p in special]
+            if decay >= STRONG and names and not (_split(made.settings) and all(p.module_class in EMBEDDINGS for p in special)):
                 shown = ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
                 yield Finding(cause=CAUSE.fill(decay=number(decay), count=len(names), names=shown), fix=FIX, where=made.site,
                               evidence=(Evidence(SHARE, len(names), Text("0", "0"), origin="rule of thumb"),), confidence="suspected",
@@ -87,7 +89,12 @@ def check(learners: Learners) -> Iterator[Finding]:
 
 
 def _special(module_class: str) -> bool:
-    return "Norm" in module_class or module_class in ("Embedding", "EmbeddingBag")
+    return "Norm" in module_class or module_class in EMBEDDINGS
+
+
+def _split(settings: Sequence[Mapping[str, str]]) -> bool:
+    """One group is without decay: the program chose, and groups by number of dimensions leave embeddings (often tied) in decay."""
+    return any(_number(group.get("weight_decay", "0")) == 0 for group in settings)
 
 
 def _number(text: str) -> float:

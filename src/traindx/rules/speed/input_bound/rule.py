@@ -12,7 +12,8 @@ A GPU (or a CPU) that is idle much of the time, and epochs that do not get faste
 
 Look-alikes:
 The first batch of an epoch always waits (workers start). Waits below two milliseconds are not worth the trouble, and a run of a
-few seconds is not worth it either.
+few seconds is not worth it either. Nor does time count in which the machine ran other programs, or a validation that waits in a
+run that otherwise trains.
 
 Fix:
 Load in parallel, or do the slow part once.
@@ -49,7 +50,8 @@ ZH = """训练在等数据
 GPU（或 CPU）经常闲着；换更快的模型，每轮也快不起来。
 
 容易混淆的情况：
-每轮的第一个 batch 总要等一下（要启动 worker）。不到两毫秒的等待不值得处理，只跑几秒的程序也不值得。
+每轮的第一个 batch 总要等一下（要启动 worker）。不到两毫秒的等待不值得处理，只跑几秒的程序也不值得。机器忙着跑别的程序的时间不算；整个运行主要在训练，
+只有验证在等数据，也不算。
 
 怎么改：
 并行加载，或者把慢的部分一次做完存起来。
@@ -88,9 +90,14 @@ def check(times: list[LoaderTime], loaders: list[LoaderMade]) -> Iterator[Findin
     made = {loader.id: loader for loader in loaders}
     for each in sorted(times, key=lambda each: -each.waiting):
         loader = made.get(each.loader)
-        if loader and each.batches >= BATCHES and each.waiting > SHARE * each.seconds and each.waiting > SHORTEST * each.batches:
+        if loader and each.batches >= BATCHES and each.waiting > SHARE * each.seconds and _own(each) > SHORTEST * each.batches:
             yield _finding(each, loader)
             return
+
+
+def _own(each: LoaderTime) -> float:
+    """Seconds waited for the loader itself: without its part of the time in which the machine worked for others."""
+    return each.waiting * max(0.0, 1 - each.queued / each.seconds)
 
 
 def _finding(each: LoaderTime, loader: LoaderMade) -> Finding:
@@ -100,5 +107,5 @@ def _finding(each: LoaderTime, loader: LoaderMade) -> Finding:
                          step=number(1000 * each.seconds / each.batches),
                          workers=SOME.fill(count=loader.workers) if loader.workers else ALONE),
         fix=FIX, where=loader.site or loader.iter_site, also=tuple(s for s in (each.fetch_site, loader.iter_site) if s is not None),
-        evidence=(Evidence(WAIT, round(share, 3), f"< {SHARE}"), Evidence(TOTAL, round(each.waiting, 2), f"< {WORTH:.0f}", unit="s")),
-        first_step=loader.step, level="warning" if each.waiting > WORTH else "note")
+        evidence=(Evidence(WAIT, round(share, 3), f"< {SHARE}"), Evidence(TOTAL, round(_own(each), 2), f"< {WORTH:.0f}", unit="s")),
+        first_step=loader.step, level="warning" if _own(each) > WORTH and each.waiting > SHARE * each.elapsed else "note")
