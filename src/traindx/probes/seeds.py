@@ -23,7 +23,7 @@ def install(session: Session) -> None:
     probe = next((p for p in session.probes if isinstance(p, Seeds)), None)
     if probe is None:
         return
-    patching.replace(session.stack, nn.Module, "__init__", lambda original: _observed_init(original, probe))
+    patching.replace(session.stack, nn.Module, "register_parameter", lambda original: _observed_parameter(original, probe))
     patching.replace(session.stack, random, "seed", lambda original: _observed_seed(original, probe, "random"))
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -33,12 +33,13 @@ def install(session: Session) -> None:
     session.add(Draws)
 
 
-def _observed_init(original: Any, probe: Seeds) -> Any:
-    def __init__(self: nn.Module, *args: Any, **kwargs: Any) -> None:
-        if not probe.begun and probe.session.watching:
+def _observed_parameter(original: Any, probe: Seeds) -> Any:
+    """Modules without parameters (losses, activations, those that libraries build at import) draw nothing, so they need no seed."""
+    def register_parameter(self: nn.Module, name: str, param: Any) -> None:
+        if param is not None and not probe.begun and probe.session.watching:
             probe.session.guard(probe, probe.begin)
-        original(self, *args, **kwargs)
-    return patching.dressed(__init__, original)
+        original(self, name, param)
+    return patching.dressed(register_parameter, original)
 
 
 def _observed_seed(original: Any, probe: Seeds, name: str) -> Any:
@@ -50,7 +51,7 @@ def _observed_seed(original: Any, probe: Seeds, name: str) -> Any:
 
 
 class Seeds(Probe):
-    """Looks once, when the first module is built; weights drawn before any seed cannot be drawn again."""
+    """Looks once, when the first module with parameters is built; weights drawn before any seed cannot be drawn again."""
 
     areas = ("repro",)
 
