@@ -174,6 +174,7 @@ class Owner:
     through_scaler: bool = False
     newest: int = 0
     built_at: int = 0  # its steps when it was last built anew
+    trainable: int = 0  # parameters that required a gradient when it was built
     resting: int = -1  # version of its first parameter after its last step
     dataset: int = 0
 
@@ -285,24 +286,25 @@ class Ledger(Probe):
         before = {life.owner for p in parameters[:64] if (life := self._known(p)) is not None}
         owner = next(iter(before)) if len(before) == 1 else None
         if owner is not None and owner.id and _built_again(owner, optimizer, site, len(parameters)):
-            self._build_again(owner, optimizer, id, site)
+            self._build_again(owner, optimizer, id, site, owner.trainable != sum(p.requires_grad for p in parameters))
         else:
             self._forget_the_dead()
             if len(self._owners) >= OWNERS:
                 return None
             owner = Owner(id, type(optimizer).__name__, site, weakref.ref(optimizer), newest=id)
         owner.groups = tuple(len(group["params"]) for group in optimizer.param_groups)
+        owner.trainable = sum(p.requires_grad for p in parameters)
         owner.own([self._life(p, owner) for p in parameters])
         self._owners[id] = owner
         self._watched = None
         return owner
 
-    def _build_again(self, owner: Owner, optimizer: Optimizer, id: int, site: Site | None) -> None:
+    def _build_again(self, owner: Owner, optimizer: Optimizer, id: int, site: Site | None, other_phase: bool) -> None:
         key = _key(site)
         seen = self._rebuilt.get(key) or Rebuilt(
             step=self.session.step, key=f"rebuilt-{key}", site=site, class_name=owner.class_name, instances=1, steps=())
         first = owner.few[0].ref() if owner.few else None
-        moved = first is not None and owner.resting not in (-1, first._version)
+        moved = other_phase or (first is not None and owner.resting not in (-1, first._version))
         self._rebuilt[key] = changed(
             seen, instances=seen.instances + 1, steps=(*seen.steps, owner.steps - owner.built_at)[:50],
             moved_between=seen.moved_between + moved, memory=_memory(optimizer), step_site=owner.step_site)

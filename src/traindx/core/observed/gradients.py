@@ -155,7 +155,8 @@ class Rebuilt(Observation):
     """An optimizer built again and again at one line, for the very same parameters. ``key`` names the line.
 
     ``steps`` are those of each instance but the last, at most 50 of them. ``kept_state`` counts instances that began
-    with a loaded state, ``moved_between`` those between which the parameters were written (loaded, averaged, reset),
+    with a loaded state, ``moved_between`` those between which the parameters were written (loaded, averaged, reset)
+    or another share of them was frozen (phases of fine-tuning),
     ``other_data`` those fed by another dataset than the one before. ``memory`` is the number of steps that the
     optimizer's slowest first moment looks back (1/(1 - beta)), 0 where it keeps none.
     """
