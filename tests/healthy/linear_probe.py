@@ -18,7 +18,8 @@ encoder, first = nn.Sequential(nn.Linear(8, 32), nn.ReLU()), nn.Linear(32, 3)
 fit(lambda rows: first(encoder(rows)), x, x[:, :3].argmax(1), torch.optim.Adam([*encoder.parameters(), *first.parameters()], lr=5e-3))
 
 only_head = nn.Linear(32, 2)
-fit(lambda rows: only_head(encoder(rows)), x, (x[:, 0] > 0).long(), torch.optim.Adam(only_head.parameters(), lr=1e-2))
+again = torch.randn(256, 8)
+fit(lambda rows: only_head(encoder(rows)), again, (again[:, 0] > 0).long(), torch.optim.Adam(only_head.parameters(), lr=1e-2))
 
 
 def without_grad(rows):
@@ -28,7 +29,9 @@ def without_grad(rows):
 
 
 second = nn.Linear(32, 2)
-fit(without_grad, x, (x[:, 1] > 0).long(), torch.optim.Adam([*encoder.parameters(), *second.parameters()], lr=1e-2))
+other = torch.randn(256, 8)
+fit(without_grad, other, (other[:, 1] > 0).long(), torch.optim.Adam([*encoder.parameters(), *second.parameters()], lr=1e-2))
 encoder.requires_grad_(False)
 third = nn.Linear(32, 2)
-fit(lambda rows: third(encoder(rows)), x, (x[:, 2] > 0).long(), torch.optim.Adam([*encoder.parameters(), *third.parameters()], lr=1e-2))
+last = torch.randn(256, 8)
+fit(lambda rows: third(encoder(rows)), last, (last[:, 2] > 0).long(), torch.optim.Adam([*encoder.parameters(), *third.parameters()], lr=1e-2))
