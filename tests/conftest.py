@@ -14,6 +14,7 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
+from torch.overrides import _len_torch_function_stack
 
 torch.set_num_threads(1)
 from traindx.core.judge import judge
@@ -105,3 +106,10 @@ def loud(report) -> list[str]:
 
 def dump(report) -> str:
     return json.dumps([(j.rule, j.level, str(j.finding.where), j.finding.cause.en) for j in report.findings], indent=1)
+
+
+@pytest.fixture(autouse=True)
+def no_mode_left_on():
+    """A session that is over has taken its mode off torch's stack."""
+    yield
+    assert _len_torch_function_stack() == 0

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
-from torch.overrides import TorchFunctionMode
 
 from traindx.core.observed import Observation, Site, changed
 from traindx.core.observed.gradients import ClipUse, Gathered, GradientUse, HalfPrecision, PassUse, Rebuilt, ScalerUse
@@ -693,13 +692,13 @@ class Ledger(Probe):
         self._sought += 1
         held = (life.ref() for life in self._followed() if new in life.passes[-1:] and self._is_by_hand(life))
         self._writes = _Writes(self.session, [p for p in held if p is not None])
-        ops._insert(self._writes)
+        self._writes.on()
 
     def _end_search(self) -> None:
         writes, self._writes = self._writes, None
         if writes is None:
             return
-        ops._remove(writes)
+        writes.off()
         if writes.site is not None:
             for owner in (self._by_hand, *self._owners.values()):
                 if owner.steps == 0 and owner.passes:
@@ -752,19 +751,18 @@ def _scale_of(scaler: Any) -> float:
     return number(getattr(scaler, "_scale", None)) or float(getattr(scaler, "_init_scale", 1.0))
 
 
-class _Writes(TorchFunctionMode):  # type: ignore[misc]
+class _Writes(ops.StackMode):
     """Finds the first line that writes into one of some parameters."""
 
     def __init__(self, session: Session, parameters: list[Tensor]) -> None:
-        super().__init__()
-        self.session = session
+        super().__init__(session)
         self.site: Site | None = None
         self._memory = {p.data_ptr() for p in parameters if readable(p)}
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def handle(self, func: Any, args: Any, kwargs: Any) -> Any:
         if self.site is None and not self.session.thread.busy and self._writes(func, args):
             self.site = sites.here(2)
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
     def _writes(self, func: Any, args: Any) -> bool:
         name = getattr(func, "__name__", "")

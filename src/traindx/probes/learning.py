@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.overrides import TorchFunctionMode
 
 from traindx.core.observed import Site, changed
 from traindx.core.observed.learning import Drift, FlagMissed, Leaf, Leaves, RateSeen, UpdateSeen, Written
@@ -407,17 +406,16 @@ def _line_with(pattern: str, file: str | None = None) -> Site | None:
     return None
 
 
-class _Writes(TorchFunctionMode):  # type: ignore[misc]  # torch does not type its base
+class _Writes(ops.StackMode):
     """Notes the lines inside a user-defined ``Optimizer.step`` that write into its parameters."""
 
     def __init__(self, session: Session, optimizer: Optimizer) -> None:
-        super().__init__()
-        self.session = session
+        super().__init__(session)
         parameters = (p for group in optimizer.param_groups for p in group["params"])
         self.mine = {p.untyped_storage().data_ptr() for p in parameters if readable(p)}
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        output = func(*args, **(kwargs or {}))
+    def handle(self, func: Any, args: Any, kwargs: Any) -> Any:
+        output = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         in_place = name.endswith("_") and not name.endswith("__") and args and readable(args[0])
         if in_place and not self.session.thread.busy and args[0].untyped_storage().data_ptr() in self.mine:
@@ -440,14 +438,14 @@ class Rates(Probe):
     def before_step(self, run: StepRun) -> None:
         if self.session.step <= 2 and not self.session.compiled and _users_own(type(run.optimizer)):
             self._writes = _Writes(self.session, run.optimizer)
-            ops._insert(self._writes)
+            self._writes.on()
         rate = _rate(run.optimizer)
         if rate is not None:
             self._note(run, rate)
 
     def after_step(self, run: StepRun) -> None:
         if self._writes is not None:
-            ops._remove(self._writes)
+            self._writes.off()
             self._writes = None
 
     def _note(self, run: StepRun, rate: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import weakref
 from types import FrameType, FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -38,7 +38,6 @@ def install(session: Session) -> None:
     tracer = Tracer(session)
     for owner in (torch, torch.nn.Module):
         patching.replace(session.stack, owner, "compile", lambda original: _observed_compile(original, session, tracer))
-    session.stack.callback(tracer.disarm)
     Traces.tracer = tracer
     session.add(Traces)
 
@@ -53,13 +52,60 @@ def _observed_compile(original: Any, session: Session, tracer: Tracer) -> Any:
     return patching.dressed(compile, original)
 
 
-class Tracer(TorchFunctionMode):  # type: ignore[misc]
-    """Collects ops while armed."""
+class StackMode(TorchFunctionMode):  # type: ignore[misc]  # torch does not type its base
+    """A function mode that goes on and off at any time. While it handles a call (``backward`` passes through it), torch has taken it
+    off the stack and puts it back after: it is then taken off at the next chance."""
+
+    lingering: ClassVar[list[StackMode]] = []
 
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
+        self.armed = self.placed = False
+        self.handling = 0
+        session.stack.callback(self.off)
+
+    def on(self) -> None:
+        settle()
+        self.armed = True
+        if not self.placed:
+            self.placed = True
+            _insert(self)
+
+    def off(self) -> None:
         self.armed = False
+        if self.placed and self not in StackMode.lingering:
+            StackMode.lingering.append(self)
+        settle()
+
+    def handle(self, func: Any, args: Any, kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not self.armed:
+            return func(*args, **(kwargs or {}))
+        self.handling += 1
+        try:
+            return self.handle(func, args, kwargs or {})
+        finally:
+            self.handling -= 1
+
+
+def settle() -> None:
+    """Takes modes off that are no longer armed and handle no call."""
+    for mode in list(StackMode.lingering):
+        if mode.armed or not mode.handling:
+            StackMode.lingering.remove(mode)
+            if not mode.armed:
+                mode.placed = False
+                _remove(mode)
+
+
+class Tracer(StackMode):
+    """Collects ops while armed."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
         self.ops: list[Op] = []
         self.makers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.origins: dict[int, tuple[weakref.ref[Any], str]] = {}
@@ -69,23 +115,21 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.armed or self.session.compiled or self.session.in_backward:
             return
         self.reset()
-        self.armed = self.session.tracing = True
-        _insert(self)
+        self.session.tracing = True
+        self.on()
 
     def disarm(self) -> None:
-        if self.armed:
-            self.armed = self.session.tracing = False
-            _remove(self)
+        self.session.tracing = False
+        self.off()
 
     def reset(self) -> None:
         self.ops, self.makers, self.origins, self.cut = [], {}, {}, False
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+    def handle(self, func: Any, args: Any, kwargs: Any) -> Any:
         session = self.session
         if type(func) is FunctionType:
-            func = _itself(func, sys._getframe(2))
-        if not self.armed or session.thread.busy:
+            func = _itself(func, sys._getframe(3))
+        if session.thread.busy:
             return func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         if name == "__get__":
@@ -218,14 +262,14 @@ def value_range(tensor: Tensor) -> tuple[float | None, float | None, int]:
     return float(low), float(high), bad
 
 
-def _insert(mode: TorchFunctionMode) -> None:
+def _insert(mode: StackMode) -> None:
     modes = [_pop_mode() for _ in range(_len_torch_function_stack())][::-1]
     place = 1 if modes and isinstance(modes[0], DeviceContext) else 0  # torch.device must stay the bottom: it asserts so
     for each in [*modes[:place], mode, *modes[place:]]:
         _push_mode(each)
 
 
-def _remove(mode: TorchFunctionMode) -> None:
+def _remove(mode: StackMode) -> None:
     modes = [_pop_mode() for _ in range(_len_torch_function_stack())][::-1]
     for each in modes:
         if each is not mode:
@@ -250,6 +294,7 @@ class Traces(Probe):
 
     def before_forward(self, run: ForwardRun) -> None:
         tracer = self.tracer
+        settle()
         kind = "train" if run.grad and run.training else "eval"
         if self._phase == "eval" and kind == "train":
             self._finish()  # an evaluation pass is over when training goes on
