@@ -5,6 +5,7 @@ import json
 import os
 import runpy
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -23,8 +24,13 @@ from traindx.core.recording import Recording
 ROOT = Path(__file__).parent.parent
 
 
+COMPILES = ("torch.jit", ".compile(", "torch.export", "symbolic_trace", "threading")  # not safe in a fork of a process that did so
+
+
 def watch_in_child(script: Path, folder: Path, seconds: float = 120, args: tuple[str, ...] = (), max_steps: int | None = None) -> int:
     """Runs a script under the probes in a fork of this process; the recording goes to ``folder``. Its exit status."""
+    if any(word in script.read_text(encoding="utf-8") for word in COMPILES):
+        return _in_fresh_python(script, folder, seconds, args, max_steps)
     child = os.fork()
     if child == 0:
         status = 1
@@ -34,16 +40,27 @@ def watch_in_child(script: Path, folder: Path, seconds: float = 120, args: tuple
             traceback.print_exc()
         finally:
             sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(status)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status)
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else _in_fresh_python(script, folder, seconds, args, max_steps)
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     raise TimeoutError(f"{script} ran longer than {seconds} s")
+
+
+def _in_fresh_python(script: Path, folder: Path, seconds: float, args: tuple[str, ...], max_steps: int | None) -> int:
+    """A fork of a process that has compiled or run threads before may crash by itself: a fresh interpreter decides."""
+    for name in ("events.jsonl", "metrics.jsonl"):
+        (folder / name).unlink(missing_ok=True)
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import conftest as c; from pathlib import Path\n" \
+           f"sys.exit(c._run_script(Path({str(script)!r}), Path({str(folder)!r}), {args!r}, {max_steps!r}))"
+    return subprocess.run([sys.executable, "-c", code], timeout=seconds).returncode
 
 
 def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: int | None) -> int:
@@ -53,7 +70,7 @@ def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: in
     quiet = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
-    sys.stdout = os.fdopen(1, "w")
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
     sys.argv = [str(script), *args]
     sys.path.insert(0, str(script.parent))
     os.chdir(script.parent)
@@ -81,8 +98,9 @@ def observe(tmp_path):
             script.write_text(source)
         folder = tmp_path / f"recording-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
-        watch_in_child(script, folder, **options)
+        status = watch_in_child(script, folder, **options)
         recording = Recording.read(folder)
+        recording.status = status
         recording.output = (folder / "output.txt").read_text()
         return recording
     return run

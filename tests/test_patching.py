@@ -29,4 +29,5 @@ print("unharmed")
 
 
 def test_scripted_traced_compiled_and_pickled(observe):
-    assert "unharmed" in observe(SCRIPT).output
+    recording = observe(SCRIPT)
+    assert "unharmed" in recording.output, recording.status
