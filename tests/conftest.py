@@ -24,7 +24,7 @@ from traindx.core.recording import Recording
 ROOT = Path(__file__).parent.parent
 
 
-COMPILES = ("torch.jit", ".compile(", "torch.export", "symbolic_trace", "threading")  # not safe in a fork of a process that did so
+COMPILES = ("torch.jit", ".compile(", "torch.export", "symbolic_trace", "threading.Thread(")  # not safe in a fork of a process that did so
 
 
 def watch_in_child(script: Path, folder: Path, seconds: float = 120, args: tuple[str, ...] = (), max_steps: int | None = None) -> int:
