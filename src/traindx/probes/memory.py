@@ -166,7 +166,7 @@ def _census(line: _Line, step: int, resident: int) -> Census | None:
     outputs = [entry for entry in line.outputs if entry[0] < step]
     return Census(
         step, made, graphs=sum(watched.weight for watched in past), whole=sum(watched.weight for watched in past if not watched.reached),
-        steps=len({watched.step for watched in past} or {entry[0] for entry in outputs}),
+        steps=len({watched.step for watched in past}), output_steps=len({entry[0] for entry in outputs}),
         outputs=sum(entry[1] for entry in outputs), bytes=sum(entry[1] * entry[3] for entry in outputs), resident=resident)
 
 

@@ -11,7 +11,7 @@ class Census:
     """At ``step``: how many of the results ``made`` in earlier steps are alive, estimated from those that are watched.
 
     ``graphs`` still have their autograd node, ``whole`` of them were never run backward (so all activations behind them are
-    held); ``steps`` different steps are among the watched. ``outputs`` still have their memory, ``bytes`` of it.
+    held), made in ``steps`` different steps. ``outputs`` still have their memory, ``bytes`` of it, made in ``output_steps``.
     ``resident`` is the process's memory in bytes (allocated memory, on a GPU).
     """
 
@@ -21,6 +21,7 @@ class Census:
     whole: int
     steps: int
     outputs: int
+    output_steps: int
     bytes: int
     resident: int
 

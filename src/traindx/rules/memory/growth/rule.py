@@ -83,7 +83,7 @@ RESIDENT = Text("memory in use, from the first count to the last", "内存占用
 def check(results: list[ResultsAlive] | None) -> Iterator[Finding]:
     for line in results or []:
         final = max(line.censuses[-2:], key=lambda census: census.outputs)
-        if final.outputs > final.graphs and final.steps >= FEWEST and _all_kept(line.censuses, final):
+        if final.outputs > final.graphs and final.output_steps >= FEWEST and _all_kept(line.censuses, final):
             yield _finding(line, final)
             return
 

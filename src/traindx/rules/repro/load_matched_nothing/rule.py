@@ -90,13 +90,15 @@ def check(loads: list[WeightsLoaded], files: list[FileRead] | None) -> Iterator[
     for load in loads:
         if load.strict is False and load.own and load.matched <= FEW * load.own and load.matched <= FEW * load.given:
             yield _unmatched(load)
-        elif load.given and load.itself == load.given and load.kept is None and (file := _read_before(load, files or [])):
+        elif load.given and load.itself == load.given and load.kept is None and (file := _unused(load, loads, files or [])):
             yield _itself(load, file)
 
 
-def _read_before(load: WeightsLoaded, files: list[FileRead]) -> FileRead | None:
-    """The weights file that was read in the same step and of which nothing was loaded."""
-    return next((f for f in files if f.step == load.step and f.tensors and load.from_file == 0), None)
+def _unused(load: WeightsLoaded, loads: list[WeightsLoaded], files: list[FileRead]) -> FileRead | None:
+    """The weights file that was read in the same step and of which no module loaded anything."""
+    if any(other.from_file for other in loads if other.step == load.step):
+        return None
+    return next((file for file in files if file.step == load.step and file.tensors), None)
 
 
 def _unmatched(load: WeightsLoaded) -> Finding:
