@@ -27,9 +27,10 @@ ROOT = Path(__file__).parent.parent
 COMPILES = ("torch.jit", ".compile(", "torch.export", "symbolic_trace", "threading.Thread(")  # not safe in a fork of a process that did so
 
 
-def watch_in_child(script: Path, folder: Path, seconds: float = 120, args: tuple[str, ...] = (), max_steps: int | None = None) -> int:
-    """Runs a script under the probes in a fork of this process; the recording goes to ``folder``. Its exit status."""
-    if any(word in script.read_text(encoding="utf-8") for word in COMPILES):
+def watch_in_child(script: Path, folder: Path, seconds: float = 120, args: tuple[str, ...] = (), max_steps: int | None = None,
+                   fresh: bool = False) -> int:
+    """Runs a script under the probes in a fork of this process (``fresh``: in a new one); the recording goes to ``folder``. Its exit status."""
+    if fresh or any(word in script.read_text(encoding="utf-8") for word in COMPILES):
         return _in_fresh_python(script, folder, seconds, args, max_steps)
     child = os.fork()
     if child == 0:
