@@ -15,7 +15,7 @@ from traindx import __version__, messages
 from traindx.core.text import LANGUAGES, Language, language_from
 from traindx.errors import UsageError
 
-COMMANDS = ("run", "explain", "rules")
+COMMANDS = ("run", "explain", "rules", "env")
 BAD_USAGE = 2
 
 
