@@ -46,7 +46,9 @@ def install(session: Session) -> None:
 
 def _observed_loss(original: Any, session: Session) -> Any:
     is_compiling, inside = torch.compiler.is_compiling, _Inside()
-    names = tuple(inspect.signature(original).parameters)
+    parameters = inspect.signature(original).parameters
+    names = tuple(parameters)
+    defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
 
     def observe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         inside.on = True  # under a function mode the call comes back through this very name
@@ -55,7 +57,7 @@ def _observed_loss(original: Any, session: Session) -> Any:
         finally:
             inside.on = False
         try:
-            bound = dict(zip(names, args)) | kwargs  # the call went well: they fit
+            bound = defaults | dict(zip(names, args)) | kwargs  # the call went well: they fit
             run = LossRun(original.__name__, bound.pop(names[0]), bound.pop(names[1]), output, bound, sites.here(2),
                           loss_module_site(), torch.is_grad_enabled())
         except Exception:

@@ -19,6 +19,7 @@ from traindx.core.observed import Compiled
 from traindx.core.observed.ops import Input, Op, OpTrace
 from traindx.probes import patching, sites
 from traindx.probes.modules import path_of
+from traindx.probes.novelty import Novelty, ending_key, forward_key, loss_key, read_at
 from traindx.probes.session import TRACED_STEPS, BackwardRun, ForwardRun, LossRun, Probe, Session, StepRun
 from traindx.probes.tensors import dtype_of, plain, readable, sample, shape_of, tensors_in
 
@@ -277,7 +278,7 @@ def _remove(mode: StackMode) -> None:
 
 
 class Traces(Probe):
-    """When to trace: from the first forward of a chosen step to its end; and the first evaluation passes."""
+    """When to trace: from the first forward of a chosen step to its end; the first evaluation passes; and what is new later on."""
 
     areas = ("shape", "loss", "mode", "numeric")
     tracer: Tracer
@@ -291,6 +292,19 @@ class Traces(Probe):
         self._root = -1
         self._losses: list[int] = []
         self._targets: list[tuple[int, ...]] = []
+        self._novelty = Novelty()
+        self._next = 0  # a step that is traced because something new was seen
+        self._begun = False  # a root was called since the last step or evaluation pass
+
+    def _due(self) -> bool:
+        return self.session.step in TRACED_STEPS or self.session.step == self._next
+
+    def _asks(self, key: tuple[Any, ...]) -> bool:
+        """Whether this is new, and worth a trace."""
+        if self.tracer.armed:
+            self._novelty.traced(key)
+            return False
+        return self._novelty.wants(key, self.session.step)
 
     def before_forward(self, run: ForwardRun) -> None:
         tracer = self.tracer
@@ -298,14 +312,16 @@ class Traces(Probe):
         kind = "train" if run.grad and run.training else "eval"
         if self._phase == "eval" and kind == "train":
             self._finish()  # an evaluation pass is over when training goes on
-        if not self._phase and self._wanted(kind):
+        if not self._phase and (self._wanted(kind) or self._new(run)):
             self._phase, self._model = kind, run.model
             if len(tracer.ops) > PRELUDE:
                 tracer.reset()
             tracer.arm()
+        self._begun = True
         if not tracer.armed:
             self._phase = ""
             return
+        self._novelty.traced(forward_key(run))
         tracer.mark((run.args, run.kwargs), "input")
         if self._batch is None:
             first = next(tensors_in((run.args, run.kwargs), 1), None)
@@ -314,17 +330,29 @@ class Traces(Probe):
 
     def _wanted(self, kind: str) -> bool:
         if kind == "train":
-            return self.session.step in TRACED_STEPS
+            return self._due()
         # programs that never call train() or no_grad look like evaluation at first: their steps are traced all the same
-        return self._eval_left > 0 or self.session.step in TRACED_STEPS
+        return self._eval_left > 0 or self._due()
+
+    def _new(self, run: ForwardRun) -> bool:
+        """A call like none that was traced: at once where this step only begins, else the next step is traced as a whole."""
+        if not self._novelty.may_ask(self.session.step) or not self._asks(forward_key(run)):
+            return False
+        self._next = self.session.step + 1
+        return not self._begun
 
     def on_loss(self, run: LossRun) -> None:
+        if self._novelty.may_ask(self.session.step) and self._asks(loss_key(run)):
+            self._next = self.session.step + 1
         if self._phase:
             self.tracer.mark(run.target, "target")
             self._losses.append(self.tracer.maker_of(run.output) if self.tracer.maker_of(run.output) >= 0 else len(self.tracer.ops))
             self._targets.append(shape_of(run.target))
 
     def before_backward(self, run: BackwardRun) -> None:
+        step = self.session.step
+        if read_at(step) and self._novelty.may_ask(step) and self._asks(ending_key(run)):
+            self._next = step + 1
         if self._phase and run.roots and (run.accumulate or (self.session.optimizers == 0 and run.by_hand)):
             self._root = self.tracer.maker_of(run.roots[0])
             self._phase = "train"
@@ -334,7 +362,7 @@ class Traces(Probe):
 
     def on_tick(self, step: int) -> None:
         self._finish()
-        if self.session.step in TRACED_STEPS:
+        if self._due():
             if self.session.optimizers == 0:
                 self._phase = "train"  # no module may ever be called
             self.tracer.arm()  # how a batch is gathered tells which of its dimensions holds the samples
@@ -351,4 +379,5 @@ class Traces(Probe):
             self.session.emit(OpTrace(step=self.session.step, phase=self._phase, ops=tuple(tracer.ops), batch=self._batch, model=self._model,
                                       root=self._root, losses=tuple(self._losses), targets=tuple(self._targets), cut=tracer.cut))
         tracer.reset()
+        self._begun = False
         self._phase, self._batch, self._root, self._losses, self._targets = "", None, -1, [], []

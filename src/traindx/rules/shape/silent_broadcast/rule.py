@@ -77,6 +77,7 @@ SHAPES = Text("shapes of the operands and of the result", "两个操作数和结
 ALIKE = Text("one value per sample", "每个样本一个值")
 
 TRANSPOSING = ("t", "T", "mT", "transpose")
+COMPARING = frozenset(("lt", "le", "gt", "ge", "__lt__", "__le__", "__gt__", "__ge__", "less", "less_equal", "greater", "greater_equal"))
 BINARY = frozenset(("add", "sub", "mul", "div", "true_divide", "divide", "multiply", "subtract", "rsub", "pow", "maximum", "minimum",
                     "min", "max", "fmax", "fmin", "where", "xlogy", "addcmul", "addcdiv", "logaddexp", "lerp"))
 
@@ -202,18 +203,25 @@ def _nearby(one: Site | None, other: Site | None) -> bool:
 
 
 def _used_as_matrix(graph: OpGraph, op: Op) -> bool:
-    """Anything but arithmetic and an average is done with the pairs, or they meet a matrix that was made on purpose."""
+    """Anything but arithmetic and an average is done with the pairs, or they meet a matrix that was made on purpose.
+
+    A comparison with a number (the two branches of a Huber or a quantile loss) is arithmetic too.
+    """
     family = {op.index}
-    for user in graph.uses(op, lambda user: plain_name(user) in ELEMENTWISE and user.shape[-2:] == op.shape[-2:]):
+    for user in graph.uses(op, lambda user: _arithmetic(user) and user.shape[-2:] == op.shape[-2:]):
         name = plain_name(user)
         family.add(user.index)
         if name in REDUCING or name in ("item", "detach", "isnan", "isfinite", "any", "all"):
             continue
-        if name not in ELEMENTWISE or "dim" in (user.scalars or {}):
+        if not _arithmetic(user) or "dim" in (user.scalars or {}):
             return True
         if any(_made_square(graph, operand, op) for operand in user.inputs if operand.op not in family):
             return True
     return False
+
+
+def _arithmetic(op: Op) -> bool:
+    return plain_name(op) in ELEMENTWISE or (op.name in COMPARING and len(op.inputs) == 1)
 
 
 def _made_square(graph: OpGraph, operand: Input, op: Op) -> bool:
@@ -221,7 +229,7 @@ def _made_square(graph: OpGraph, operand: Input, op: Op) -> bool:
     if operand.shape != op.shape:
         return False
     maker = graph.source(operand)
-    while maker is not None and plain_name(maker) in ELEMENTWISE:
+    while maker is not None and _arithmetic(maker):
         square = [each for each in maker.inputs if each.shape == op.shape]
         if not square:
             return False
