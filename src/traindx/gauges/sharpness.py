@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -42,11 +42,14 @@ class Top:
 
 class Measurement(Watcher):
     """Value: ``value``, ``residual``, ``iterations``, ``converged``, ``lowest``; ``limit`` = 2 / value, ``lr``,
-    ``multiplier`` = abs(1 - lr (value + weight decay)); for SGD with momentum ``momentum`` and ``limit_with_momentum``; for
-    Adam, AdamW and RMSprop ``preconditioned`` {value, limit, lr, ...}: the eigenvalue in the metric that they divided by in
-    the step before (so from step 2 on; it settles when the second moments do, after about 1 / (1 - b2) steps). Where a step is made of several backwards, the first stands for all (``backwards``)."""
+    ``multiplier`` = abs(1 - lr (value + weight decay)); for SGD with momentum ``momentum`` and ``limit_with_momentum``.
 
-    settings = {"at": 1, "iterations": 100, "tolerance": 1e-3, "seed": 0}
+    For Adam, AdamW and RMSprop ``preconditioned`` {value, limit, lr, ...}: the eigenvalue in the metric that they divided by
+    in the step before: so from step 2 on, and it settles when the second moments do, after about 1 / (1 - b2) steps.
+    Where a step is made of several backwards, the first stands for all (``backwards``).
+    """
+
+    settings: ClassVar[dict[str, Any]] = {"at": 1, "iterations": 100, "tolerance": 1e-3, "seed": 0}
 
     def begin(self, stack: ExitStack) -> None:
         self._step, self._backwards = 1, 0
