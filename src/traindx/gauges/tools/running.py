@@ -12,8 +12,7 @@ from torch.nn.modules.loss import _Loss
 
 from traindx.core.codec import encode
 from traindx.core.observed import Site
-from traindx.probes import patching, sites
-from traindx.probes.modules import construction_site
+from traindx.probes import modules, patching, sites
 
 
 class Running:
@@ -21,17 +20,14 @@ class Running:
 
     def __init__(self, stack: ExitStack) -> None:
         self.modules: list[nn.Module] = []
-        self._made_at: weakref.WeakKeyDictionary[nn.Module, Site | None] = weakref.WeakKeyDictionary()
         self._paths: weakref.WeakKeyDictionary[nn.Module, dict[int, str]] = weakref.WeakKeyDictionary()
         patching.replace(stack, nn.Module, "__init__", self._noting_init)
         patching.replace(stack, nn.Module, "__call__", self._noting_call)
 
     def _noting_init(self, original: Any) -> Any:
-        made_at = self._made_at
-
         def __init__(module: nn.Module, *args: Any, **kwargs: Any) -> None:
             try:
-                made_at[module] = construction_site(module)
+                modules._made_at[module] = modules.construction_site(module)  # where the probes look, too
             except TypeError:
                 pass  # a module that cannot be hashed: its place stays unknown
             original(module, *args, **kwargs)
@@ -67,7 +63,7 @@ class Running:
 
     def told(self, module: nn.Module, root: nn.Module) -> dict[str, Any]:
         return {"module": self.path_of(module, root), "type": type(module).__name__,
-                "made_at": encode(self._made_at.get(module)), "forward_at": encode(forward_site(module))}
+                "made_at": encode(modules.made_at(module)), "forward_at": encode(forward_site(module))}
 
 
 def forward_site(module: nn.Module) -> Site | None:
