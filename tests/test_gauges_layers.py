@@ -10,7 +10,6 @@ from torch import nn
 
 from traindx.core.trials import Gauge
 from traindx.gauges.tools import weights
-
 from trial_driver import trial
 
 

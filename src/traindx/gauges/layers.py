@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -198,7 +199,7 @@ def _near(one: Tensor, other: Tensor, size: float) -> bool:
 
 def told(run: _Pass) -> dict[str, Any]:
     layers = list(run.layers.values())
-    for layer, following in zip(layers, layers[1:]):
+    for layer, following in pairwise(layers):
         layer["followed_by"] = following["type"]
     for layer in layers:
         if layer["grad_std"] is not None:
