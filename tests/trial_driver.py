@@ -16,6 +16,8 @@ from traindx.probes import patching, sites
 
 LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss", "huber_loss")
 
+sites._user_files[__file__] = False  # as the tracer's own files are
+
 
 class Facts(dict):
     def take(self, message):

@@ -44,6 +44,7 @@ class Watcher:
         self.name = gauge.name
         self.asked: dict[str, Any] = {**self.settings, **gauge.settings}
         self.done = False
+        self.resting: Callable[[], bool] = lambda: False  # whether gauges are at work, and not the program
         self._send = send
 
     def send(self, value: dict[str, Any]) -> None:
@@ -87,6 +88,8 @@ class Watchers:
     def __init__(self, gauges: Iterable[Gauge], send: Send) -> None:
         self.watchers = [build(gauge, send) for gauge in gauges]
         self.busy = False
+        for watcher in self.watchers:
+            watcher.resting = lambda: self.busy
 
     def tell(self, hook: str, *args: Any) -> None:
         """``tell("on_backward", root)``; nothing while a hook is running."""
