@@ -11,7 +11,6 @@ from torch import nn
 
 from traindx.core.trials import Gauge
 from traindx.gauges import nonfinite
-
 from trial_driver import trial
 
 X, Y = torch.randn(8, 4, generator=torch.Generator().manual_seed(1)), torch.arange(8) % 3

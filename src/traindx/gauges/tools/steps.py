@@ -18,10 +18,10 @@ def leaves_of(root: Tensor) -> list[Tensor]:
     return list(found.values())
 
 
-def gradients(root: Tensor, tensors: Sequence[Tensor], create_graph: bool = False) -> list[Tensor | None]:
-    """d root / d tensor of each, dense; the graph stays alive, ``.grad`` stays as it is."""
+def gradients(root: Tensor, tensors: Sequence[Tensor], create_graph: bool = False, factor: float = 1.0) -> list[Tensor | None]:
+    """``factor`` * d root / d tensor of each, dense; the graph stays alive, ``.grad`` stays as it is."""
     found = torch.autograd.grad(root, tensors, retain_graph=True, create_graph=create_graph, allow_unused=True,
-                                grad_outputs=torch.ones_like(root))
+                                grad_outputs=torch.full_like(root, factor))
     return [g.to_dense() if g is not None and g.layout != torch.strided else g for g in found]
 
 
