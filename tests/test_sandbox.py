@@ -285,6 +285,20 @@ def test_a_large_project_is_not_copied(tmp_path, monkeypatch):
         Copier(links=True).copy(str(tmp_path), str(tmp_path / "copy"))
 
 
+def test_removing_touches_nothing_outside(tmp_path):
+    tmp_path.chmod(0o755)
+    closed = tmp_path / "tree" / "closed"
+    closed.mkdir(parents=True)
+    (tmp_path / "kept").write_text("x")
+    (tmp_path / "tree" / "link").symlink_to(tmp_path)
+    closed.chmod(0)
+    before = tree(tmp_path)["kept"], tmp_path.stat().st_mode
+    sandbox.remove_tree(str(tmp_path / "tree"))
+    sandbox.remove_tree(str(tmp_path / "never was"))
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+    assert (tree(tmp_path)["kept"], tmp_path.stat().st_mode) == before
+
+
 # -- as somebody else -------------------------------------------------------------------------------------------------
 
 def unprivileged_python() -> str | None:

@@ -19,10 +19,10 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from traindx.core.trials import Program
 from traindx.engine import linux
@@ -184,20 +184,23 @@ def _rename_in_records(folder: str, copy: str, original: str) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Also folders without any permission, as an overlay leaves one."""
-    def again(function: Callable[[str], Any], failed: str, _: object) -> None:
-        with suppress(OSError):
-            os.chmod(os.path.dirname(failed), 0o700)
-            os.chmod(failed, 0o700)
-            if function in (os.scandir, os.open, os.listdir):  # it could not be looked into
-                shutil.rmtree(failed, ignore_errors=True)
-            else:
-                function(failed)
+    """Also what has no permission, as an overlay leaves a folder; touches nothing outside of ``path``."""
     if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, onerror=again)
+        _open_up(path)
+        shutil.rmtree(path, ignore_errors=True)
     else:
         with suppress(OSError):
             os.remove(path)
+
+
+def _open_up(folder: str) -> None:
+    with suppress(OSError):
+        if os.lstat(folder).st_mode & 0o700 != 0o700:
+            os.chmod(folder, 0o700)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    _open_up(entry.path)
 
 
 # -- overlay ----------------------------------------------------------------------------------------------------------
