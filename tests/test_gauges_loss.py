@@ -147,11 +147,14 @@ def test_a_hot_head_is_told_as_the_spread_of_its_logits():
     torch.manual_seed(0)
     model, x, y = nn.Linear(100, 10), torch.randn(400, 100), torch.randint(10, (400,))
     nn.init.normal_(model.weight, std=0.3)  # logits of standard deviation 3
+    start, bias = model.weight.detach().clone(), model.bias.detach().clone()
     with trial(Gauge("initial_loss"), Gauge("label_floor")) as facts:
         train(model, x, y, F.cross_entropy)
     first = facts["initial_loss"]
     assert first["formula"] == "ln 10" and first["classes"] == 10 and first["site"]["file"].endswith("test_gauges_loss.py")
     assert first["logit_std"] == pytest.approx(3, rel=0.1) and first["implied_std"] == pytest.approx(3, rel=0.15)
+    losses = F.cross_entropy(x @ start.T + bias, y, reduction="none")
+    assert first["error"] == pytest.approx(float(losses.std()) / 20, rel=1e-5)
     assert facts["label_floor"] == {**facts["label_floor"], "distinct": 400, "conflicts": 0, "floor": pytest.approx(0, abs=1e-9)}
 
 
@@ -191,3 +194,9 @@ def test_a_hook_that_raises_is_reported_and_not_called_again():
     watchers.tell("on_loss", "cross_entropy", None, None, None, {}, None)
     watchers.tell("at_end")
     assert len(sent) == 1 and "failed" in sent[0]["fact"][1]["not_measured"]["en"]
+
+
+def test_every_file_here_is_a_gauge_that_starts_and_says_something_of_nothing():
+    with trial(*(Gauge(name) for name in names())) as facts:
+        pass
+    assert set(facts) == set(names())

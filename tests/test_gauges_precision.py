@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from traindx.core.trials import Gauge
-
 from trial_driver import trial
 
 X, Y = torch.randn(16, 4, generator=torch.Generator().manual_seed(1)), torch.arange(16) % 3

@@ -30,14 +30,14 @@ def sharp(curvatures, optimizer, **settings):
 def test_the_curvature_of_a_bowl_and_its_step_limit():
     found = sharp([1.0, 40.0, 3.0], lambda p: torch.optim.SGD(p, lr=0.01))
     assert found["value"] == pytest.approx(40, rel=1e-3) and found["limit"] == pytest.approx(0.05, rel=1e-3)
-    assert found["multiplier"] == pytest.approx(0.6, rel=1e-3) and found["converged"] and found["residual"] <= 40e-3
+    assert found["multiplier"] == pytest.approx(0.6, rel=1e-3) and found["converged"] and found["residual"] <= 0.04
     assert abs(found["value"] - 40) <= found["residual"] + 1e-5
 
 
 def test_the_most_negative_direction_is_not_taken_for_the_sharpest():
-    found = sharp([-50.0, 7.0, 1.0], lambda p: torch.optim.SGD(p, lr=0.01), iterations=500)
+    found = sharp([-50.0, 7.0, 1.0], lambda p: torch.optim.SGD(p, lr=0.01))
     assert found["value"] == pytest.approx(7, rel=1e-2) and found["lowest"] == pytest.approx(-50, rel=1e-2)
-    assert sharp([-5.0, -1.0], lambda p: torch.optim.SGD(p, lr=0.01), iterations=500)["limit"] is None
+    assert sharp([-5.0, -1.0], lambda p: torch.optim.SGD(p, lr=0.01))["limit"] is None
 
 
 @pytest.mark.parametrize("settings", [{"momentum": 0.9}, {"momentum": 0.5, "nesterov": True}, {"momentum": 0.9, "dampening": 0.9},
@@ -52,7 +52,7 @@ def test_just_below_the_limit_the_error_shrinks_and_just_above_it_grows(settings
 
 def test_adam_is_judged_in_its_own_metric():
     c, betas, eps = [4.0, 0.5], (0.9, 0.999), 1e-8
-    found = sharp(c, lambda p: torch.optim.Adam(p, lr=0.01, betas=betas), at=3, iterations=500)
+    found = sharp(c, lambda p: torch.optim.Adam(p, lr=0.01, betas=betas), at=3)
     x, _ = quadratic(c, lambda p: torch.optim.Adam(p, lr=0.01, betas=betas), 2)
     second, y = torch.zeros(2), torch.ones(2)
     first, lr = torch.zeros(2), 0.01
@@ -101,7 +101,7 @@ def test_sharpness_of_a_network_is_the_top_of_its_whole_hessian():
     blocks = torch.autograd.functional.hessian(loss, tuple(p.detach() for p in parameters.values()))
     hessian = torch.cat([torch.cat([b.reshape(sizes[i], sizes[j]) for j, b in enumerate(row)], 1) for i, row in enumerate(blocks)])
     expected = float(torch.linalg.eigvalsh((hessian + hessian.T) / 2).max())
-    with trial(Gauge("sharpness", {"iterations": 1000})) as facts:
+    with trial(Gauge("sharpness", {"iterations": 200})) as facts:
         fit(model, x, y)
     assert facts["sharpness"]["value"] == pytest.approx(expected, rel=1e-3)
     assert facts["sharpness"]["parameters"] == sum(sizes)
@@ -223,9 +223,18 @@ def test_steps_of_length_nothing_are_passed_over():
     assert facts["descends"]["step"] == 4 and facts["descends"]["descent"] == pytest.approx(1, abs=1e-6)
 
 
-def test_power_iteration_of_a_known_matrix():
-    matrix = torch.diag(torch.tensor([3.0, 2.9, -1.0], dtype=torch.float64))
-    top = sharpness.top_eigenvalue(lambda v: [matrix @ v[0]], [torch.ones(3, dtype=torch.float64)], 2000, 1e-6)
-    assert top.value == pytest.approx(3, abs=1e-6) and top.converged and top.lowest is None
-    rough = sharpness.top_eigenvalue(lambda v: [matrix @ v[0]], [torch.ones(3, dtype=torch.float64)], 3, 1e-6)
-    assert not rough.converged and rough.value <= 3 and rough.residual > 0
+def test_lanczos_finds_the_top_of_known_matrices_and_stops_honestly():
+    torch.manual_seed(0)
+    for spectrum in ([3.0, 2.9, -1.0], [-50.0, 7.0, 7.0, 0.0], [0.0, 0.0, 0.0], [-3.0, -2.0]):
+        rotation = torch.linalg.qr(torch.randn(len(spectrum), len(spectrum), dtype=torch.float64))[0]
+        matrix = rotation @ torch.diag(torch.tensor(spectrum, dtype=torch.float64)) @ rotation.T
+        top = sharpness.top_eigenvalue(lambda v, m=matrix: [m @ v[0]], [torch.randn(len(spectrum), dtype=torch.float64)], 50, 1e-6)
+        assert top.value == pytest.approx(max(spectrum), abs=1e-5) and top.converged
+    big = torch.randn(300, 300, dtype=torch.float64)
+    matrix = big + big.T
+    start = [torch.randn(300, dtype=torch.float64)]
+    expected = float(torch.linalg.eigvalsh(matrix).max())
+    done = sharpness.top_eigenvalue(lambda v: [matrix @ v[0]], start, 200, 1e-4)
+    assert done.converged and abs(done.value - expected) <= done.residual + 1e-9
+    rough = sharpness.top_eigenvalue(lambda v: [matrix @ v[0]], start, 4, 1e-4)
+    assert not rough.converged and rough.value <= expected and rough.iterations == 4

@@ -69,7 +69,7 @@ def ask_torch(seconds: float = SECONDS, command: list[str] | None = None) -> tup
     devices: dict[str, dict[str, Any]] = {}
     proofs: dict[str, dict[str, Any]] = {}
     while True:
-        how, error = _listen([*(command or [sys.executable, "-m", "traindx.gauges.devices"]), *proofs], seconds, torch, devices, proofs)
+        how, error = _listen([*(command or [sys.executable, "-m", "traindx.gauges.tools.devices"]), *proofs], seconds, torch, devices, proofs)
         unproved = [where for where in devices if where not in proofs]
         if how == "done" or not unproved:
             break

@@ -14,6 +14,7 @@ from traindx.gauges import Watcher
 from traindx.gauges.tools.aside import aside, cloned, mapped
 from traindx.gauges.tools.batches import Samples, output_of, samples_of
 from traindx.gauges.tools.losscalls import LossCall
+from traindx.gauges.tools.ops import seen_by_modes
 from traindx.gauges.tools.running import Running
 from traindx.probes import mixing
 from traindx.probes.session import ForwardRun
@@ -93,7 +94,8 @@ class Measurement(Watcher):
         if samples.size < 3:
             return {"mixes": None}
         run = ForwardRun(0, call.module, call.args, call.kwargs, None, True, True)
-        return mixing.replayed(run, mixing.Batch(samples.size, samples.dim, samples.evidence))
+        with seen_by_modes():
+            return mixing.replayed(run, mixing.Batch(samples.size, samples.dim, samples.evidence))
 
     def _culprit(self, exchange: dict[str, Any]) -> dict[str, Any] | None:
         if not exchange.get("op"):

@@ -13,7 +13,7 @@ from traindx.core.observed import Site
 from traindx.core.text import Text
 from traindx.gauges import Watcher
 from traindx.gauges.tools.aside import aside, cloned
-from traindx.gauges.tools.ops import Ops
+from traindx.gauges.tools.ops import Ops, seen_by_modes
 from traindx.gauges.tools.running import Running
 from traindx.probes.tensors import plain, tensors_in
 
@@ -78,7 +78,7 @@ class Measurement(Watcher):
             room -= sum(t.numel() for t in results)
             if room >= 0:
                 ops.append(_Op(name, site, self._running.innermost(), results))
-        with Ops(seen):
+        with seen_by_modes(), Ops(seen):
             output = module(*cloned(args), **cloned(kwargs))
         return [t.detach().clone() for t in tensors_in(output) if plain(t)], ops
 

@@ -20,7 +20,8 @@ NO_FORMULA = Text("There is no formula for the first value of {function} here.",
 
 class Measurement(Watcher):
     """Value: ``function``, ``site``, ``value``, ``chance`` (the loss at logits or outputs 0), ``formula`` of it, ``constant``
-    (the loss of the best constant output), ``excess`` over chance, in nats a sample where ``kind`` is classes or binary.
+    (the loss of the best constant output), ``excess`` over chance, in nats a sample where ``kind`` is classes or binary, and
+    ``error``, the standard error of ``value`` over the elements of the batch.
 
     ``logit_std`` is measured; ``implied_std`` is the spread of Gaussian logits (for regression: of outputs around 0, without
     relation to the target) that costs this excess; null where no spread does. ``probabilities``: whether the outputs look
@@ -46,7 +47,7 @@ def measured(call: LossCall) -> dict[str, Any]:
     return {"function": call.function, "site": encode(call.site), "kind": call.kind, "reduction": call.reduction,
             "samples": int(call.input.shape[0]) if call.input.dim() > 1 or call.kind != "classes" else 1,
             "classes": call.classes if call.kind == "classes" else None, "value": value, "chance": chance,
-            "formula": _formula(call, chance), "constant": call.constant(), "excess": excess,
+            "formula": _formula(call, chance), "constant": call.constant(), "excess": excess, "error": call.error(),
             "implied_std": _implied(call, excess), "logit_std": _logit_std(call),
             "probabilities": call.kind != "regression" and call.probabilities(),
             "output_mean": float(outputs.mean()), "output_std": _std(outputs), **_target(call)}

@@ -55,10 +55,20 @@ class LossCall:
 
     def at(self, outputs: Tensor) -> float:
         """The loss had the network given ``outputs`` (like ``input``), in double precision."""
+        return float(self._computed(outputs).mean())
+
+    def _computed(self, outputs: Tensor, **changes: Any) -> Tensor:
         function: Callable[..., Tensor] = inspect.unwrap(getattr(F, self.function))
         with torch.no_grad():
-            value = function(_double(outputs), _double(self.target), **{k: _double(v) for k, v in self.kwargs.items()})
-        return float(value.mean())
+            return function(_double(outputs), _double(self.target), **{k: _double(v) for k, v in (self.kwargs | changes).items()})
+
+    def error(self) -> float | None:
+        """The standard error of the mean over elements (ignored ones aside); None for sums, weights and fewer than two."""
+        if self.reduction == "sum" or self.kwargs.get("weight") is not None:
+            return None
+        each = self._computed(self.input, reduction="none").flatten()
+        each = each[each != 0] if self.kind == "classes" else each  # ignored labels cost exactly 0
+        return float(each.std() / len(each) ** 0.5) if len(each) > 1 else None
 
     def of_logits(self, logits: Tensor) -> float:
         """The loss at these logits, whatever form of them the function takes."""

@@ -17,6 +17,11 @@ from traindx.probes.tensors import tensors_in
 Seen = Callable[[str, Site | None, list[Tensor], list[Tensor]], None]
 
 
+def seen_by_modes() -> Any:
+    """A context in which function modes see what runs, also where a tracer has them pass over its own work."""
+    return torch._C._EnableTorchFunction()
+
+
 class Ops(TorchFunctionMode):  # type: ignore[misc]  # torch does not type its base
     """Calls ``seen`` after every operation while ``on``."""
 

@@ -28,7 +28,7 @@ def described(module: nn.Module) -> dict[str, Any] | None:
 
 
 def _weight(module: nn.Module) -> Tensor | None:
-    for name in ("weight", "weight_ih_l0", "in_proj_weight"):
+    for name in ("weight", "weight_hh_l0", "in_proj_weight"):
         weight = getattr(module, name, None)
         if isinstance(weight, nn.Parameter) and not isinstance(weight, nn.UninitializedParameter) and weight.dim() >= 2:
             return weight

@@ -1,4 +1,4 @@
-"""``python -m traindx.gauges.devices [SKIP ...]``: what torch can do here, one JSON line a fact, written as it is known.
+"""``python -m traindx.gauges.tools.devices [SKIP ...]``: what torch can do here, one JSON line a fact, written as it is known.
 
 Runs in a process of its own: a driver that crashes or hangs ends this process only, and the lines that were written say
 which device it was at. Devices named in SKIP (``cuda:0``) are listed and not tried.
