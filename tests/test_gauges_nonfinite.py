@@ -185,3 +185,28 @@ def test_looking_changes_nothing(gauges):
             losses.append(float(loss.detach()))
     test_looking_changes_nothing.seen = getattr(test_looking_changes_nothing, "seen", losses)
     assert losses == test_looking_changes_nothing.seen and not any("not_measured" in fact for fact in facts.values())
+
+
+def test_a_program_that_torch_lets_run_is_not_stopped_by_looking():
+    with trial(Gauge("nonfinite")) as facts:
+        model, table = nn.Linear(4, 3), torch.zeros(8, 4)
+        with torch.no_grad():
+            view = table[:4]
+        table += model.weight.sum() * 0
+        view.shape, view.data.sum()  # its grad_fn may not be asked for
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        F.cross_entropy(model(X), Y).backward()
+        optimizer.step()
+    assert facts["nonfinite"] == {"found": False, "steps": 1}
+
+
+def test_modules_whose_hash_is_not_ready_can_be_made():
+    class Late(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ready = True
+
+        def __hash__(self):
+            return hash((self.ready, id(self)))
+    with trial(Gauge("nonfinite"), Gauge("layers")):
+        assert Late().ready

@@ -93,7 +93,7 @@ class Measurement(Watcher):
         """The same question by values: it needs no gradient, so that tokens and lookups are answered, too."""
         if samples.size < 3:
             return {"mixes": None}
-        run = ForwardRun(0, call.module, call.args, call.kwargs, None, True, True)
+        run = ForwardRun(0, _Samples(call.module, samples), call.args, call.kwargs, None, True, True)
         with seen_by_modes():
             return mixing.replayed(run, mixing.Batch(samples.size, samples.dim, samples.evidence))
 
@@ -105,6 +105,19 @@ class Measurement(Watcher):
 
     def at_end(self) -> None:
         self.not_measured(NO_CALL)
+
+
+class _Samples(nn.Module):
+    """A module whose only output is the one that holds the samples: a loss beside it depends on all of them by right."""
+
+    def __init__(self, module: nn.Module, samples: Samples) -> None:
+        super().__init__()
+        self.module, self.samples = module, samples
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        output = self.module(*args, **kwargs)
+        held = output_of(output, self.samples)
+        return held[0] if held is not None else output
 
 
 def _not(why: Text) -> dict[str, Any]:

@@ -82,8 +82,7 @@ class Measurement(Watcher):
         if self._stepping or self.done or self.resting():
             return
         bad = [t for t in made if not finite(t)]
-        node = made[0].grad_fn if made else None
-        number = node._sequence_nr() if node is not None else (self._record[-1].number if self._record else -1)
+        number = max(newest(made), self._record[-1].number if self._record else -1)
         op = _Op(name, site, tuple(self._running.modules), number, bool(bad))
         if len(self._record) < OPS_KEPT:
             self._record.append(op)
@@ -221,6 +220,15 @@ class Measurement(Watcher):
         if self._pending is not None:
             return self._found({**self._pending, "overflows": self._overflows})
         self.send({"found": False, "steps": self._step - 1})
+
+
+def newest(made: list[Tensor]) -> int:
+    """The number of the graph node that made the first of them; -1 without one."""
+    try:
+        node = made[0].grad_fn
+    except RuntimeError:
+        return -1  # a view made without gradients of something changed with them
+    return node._sequence_nr() if node is not None else -1
 
 
 def finite(tensor: Tensor) -> bool:

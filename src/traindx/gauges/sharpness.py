@@ -155,7 +155,9 @@ def top_eigenvalue(product: Product, start: Vector, iterations: int, tolerance: 
     are made orthogonal again each time. At most ``iterations`` products, fewer where the vectors would fill :data:`ROOM`.
     """
     size = sum(part.numel() for part in start)
-    basis, diagonal, beside = [_times(1 / dot(start, start) ** 0.5, start)], [], []
+    basis = [_times(1 / dot(start, start) ** 0.5, start)]
+    diagonal: list[float] = []
+    beside: list[float] = []
     most = max(2, min(iterations, size, ROOM // (4 * size)))
     while True:
         image = product(basis[-1])

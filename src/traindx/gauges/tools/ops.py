@@ -36,7 +36,10 @@ class Ops(TorchFunctionMode):  # type: ignore[misc]  # torch does not type its b
             return func(*args, **kwargs)
         given = list(tensors_in((args, list(kwargs.values())), 12))
         output = func(*args, **kwargs)
-        made = list(tensors_in(output, 6))
-        if made:
-            self.seen(name, sites.here(2), given, made)
+        try:
+            made = list(tensors_in(output, 6))
+            if made:
+                self.seen(name, sites.here(2), given, made)
+        except Exception:
+            pass  # an operation that cannot be looked at; the program goes on
         return output

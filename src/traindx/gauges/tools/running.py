@@ -28,8 +28,8 @@ class Running:
         def __init__(module: nn.Module, *args: Any, **kwargs: Any) -> None:
             try:
                 modules._made_at[module] = modules.construction_site(module)  # where the probes look, too
-            except TypeError:
-                pass  # a module that cannot be hashed: its place stays unknown
+            except Exception:
+                pass  # a module that cannot be hashed, or not yet: its place stays unknown
             original(module, *args, **kwargs)
         return patching.dressed(__init__, original)
 
@@ -52,6 +52,8 @@ class Running:
 
     def path_of(self, module: nn.Module, root: nn.Module | None = None) -> str:
         root = root if root is not None else self.modules[0]
+        if type(root).__hash__ is None:
+            return f"<{type(module).__name__}>"
         known = self._paths.get(root)
         if known is None or id(module) not in known:
             known = self._paths[root] = {id(inner): path for path, inner in root.named_modules()}

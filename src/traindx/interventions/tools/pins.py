@@ -57,7 +57,7 @@ class LoaderPin:
     def pins(self, iterator: Any) -> bool:
         if not torch.is_grad_enabled() or self._key is None:
             return False
-        return iterator._dataset is self._dataset and _size(iterator) == self._key[0] or _key(iterator) == self._key
+        return (iterator._dataset is self._dataset and _size(iterator) == self._key[0]) or _key(iterator) == self._key
 
     def batch_for(self, batch: Any) -> Any:
         """A fresh copy, for the program may write to it; of a smaller batch's size, where it can be cut."""
