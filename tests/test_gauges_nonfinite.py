@@ -200,6 +200,16 @@ def test_a_program_that_torch_lets_run_is_not_stopped_by_looking():
     assert facts["nonfinite"] == {"found": False, "steps": 1}
 
 
+def test_larger_backwards_of_other_gauges_are_not_the_programs():
+    torch.manual_seed(0)
+    with trial(Gauge("nonfinite"), Gauge("precision_scale", {"steps": [1]})) as facts:
+        model = nn.Linear(4, 3)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        (F.cross_entropy((model(X).half() * 1.0).float(), Y) * 20_000).backward()
+        optimizer.step()
+    assert facts["precision_scale"]["flush"][0]["factor"] < 16384 and facts["nonfinite"] == {"found": False, "steps": 1}
+
+
 def test_modules_whose_hash_is_not_ready_can_be_made():
     class Late(nn.Module):
         def __init__(self):

@@ -107,7 +107,7 @@ class Measurement(Watcher):
         self.not_measured(NO_CALL)
 
 
-class _Samples(nn.Module):
+class _Samples(nn.Module):  # type: ignore[misc]  # torch is not followed by the type checker
     """A module whose only output is the one that holds the samples: a loss beside it depends on all of them by right."""
 
     def __init__(self, module: nn.Module, samples: Samples) -> None:

@@ -65,7 +65,7 @@ class Measurement(Watcher):
             return {"not_measured": {"en": why.en, "zh": why.zh}}
         equal = len(one) == len(two) and all(same(a, b) for a, b in zip(one, two))
         return {"equal": equal, "module": type(module).__name__, "draws": draws, "largest_difference": _apart(one, two),
-                "output_std": float(one[0].double().std(correction=0)) if one[0].numel() else None,
+                "output_std": _spread(one),
                 "culprit": None if equal else _first_different(first, second)}
 
     def _run(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], list[_Op]]:
@@ -92,6 +92,11 @@ def same(one: Tensor, other: Tensor) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     return torch.equal(one, other) or bool(((one == other) | ((one != one) & (other != other))).all())
+
+
+def _spread(outputs: list[Tensor]) -> float | None:
+    """Of the first output of several elements: a loss may come before it."""
+    return next((float(t.double().std(correction=0)) for t in outputs if t.is_floating_point() and t.numel() > 1), None)
 
 
 def _apart(one: list[Tensor], two: list[Tensor]) -> float | None:

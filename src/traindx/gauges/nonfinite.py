@@ -169,7 +169,7 @@ class Measurement(Watcher):
 
         def hook(node: Any) -> Any:
             def look(made: Sequence[Tensor | None], given: Sequence[Tensor | None]) -> None:
-                if not met and not all(finite(g) for g in made if g is not None):
+                if not met and not self.resting() and not all(finite(g) for g in made if g is not None):
                     met.append(node)
                     self._backward_fault(node, [g for g in made if g is not None], [g for g in given if g is not None], scale)
             return look
