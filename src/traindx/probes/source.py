@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import linecache
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -42,6 +43,15 @@ def keys_read(file: str) -> frozenset[str]:
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             found.add(key.value)
     return frozenset(found)
+
+
+def line_with(code: CodeType, word: str) -> Site | None:
+    """The first line of a user's function, after its head, that has the word; else its head. None for functions of libraries."""
+    if not sites.is_user(code.co_filename):
+        return None
+    lines = sorted({line for _, _, line in code.co_lines() if line})
+    line = next((line for line in lines if word in linecache.getline(code.co_filename, line).partition("def ")[0]), code.co_firstlineno)
+    return sites.at(code.co_filename, line, code.co_name)
 
 
 _BREAKING = frozenset(("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "div", "divide", "true_divide"))

@@ -6,7 +6,6 @@ then ``worker_init_fn`` is called. A generator counts only where another state o
 from __future__ import annotations
 
 import hashlib
-import linecache
 import pickle
 import random
 import weakref
@@ -20,7 +19,7 @@ from torch.utils.data import _utils as data_utils
 
 from traindx.core.observed import Site
 from traindx.core.observed.workers import WorkerDraws
-from traindx.probes import replay, sites
+from traindx.probes import replay, sites, source
 from traindx.probes.learning import _assigned_at, _line_with
 from traindx.probes.loaders import _made_at, written
 from traindx.probes.session import BackwardRun, Probe, Session
@@ -63,7 +62,7 @@ class Workers(Probe):
         facts: dict[str, Any] = {
             "step": self.session.step, "key": f"workers-{self.session.ids.of(loader)}", "loader": self.session.ids.of(loader),
             "loader_site": _made_at.get(loader), "workers": loader.num_workers, "persistent": loader.persistent_workers,
-            "draw_at": _at(code), "init_at": _seeding(init)}
+            "draw_at": _at(code), "init_at": source.line_with(init, "seed") if init is not None else None}
         dataset = loader.dataset
 
         def then(outcome: replay.Outcome) -> WorkerDraws:
@@ -76,14 +75,6 @@ class Workers(Probe):
 
 def _at(code: Any) -> Site | None:
     return sites.at(code.co_filename, code.co_firstlineno, code.co_name) if code is not None and sites.is_user(code.co_filename) else None
-
-
-def _seeding(code: Any) -> Site | None:
-    """The line of a worker_init_fn that seeds, else its first."""
-    for line in sorted({number for _, _, number in code.co_lines() if number} if code is not None else ()):
-        if "seed" in linecache.getline(code.co_filename, line).partition("def ")[0]:
-            return sites.at(code.co_filename, line, code.co_name) if sites.is_user(code.co_filename) else None
-    return _at(code)
 
 
 def _made(dataset: Any, name: str) -> Site | None:

@@ -33,10 +33,12 @@ import itertools
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
+from traindx.core.observed.escaped import FreezeUncalled
 from traindx.core.observed.learning import FlagMissed, Leaf
 from traindx.core.observed.program import OptimizerMade
 from traindx.core.text import Text, same
 from traindx.signals.learning import Learners, elements, sites_of
+from traindx.signals.where import pointing
 
 ZH = """requires_grad 没有设到该设的地方
 
@@ -80,10 +82,20 @@ HANDED = Text("A new {optimizer} was given {names} ({count} elements) that the o
               "新建的 {optimizer} 拿到了上一个优化器没有的 {names}（{count} 个元素），但它们仍然冻结，从未动过。")
 FIX_FREE = Text("Call requires_grad_(True) on these layers before building the optimizer.", "建优化器之前，先对这些层调用 requires_grad_(True)。")
 FLAGS = Text("elements whose requires_grad differs from what was set", "requires_grad 与所设值不同的元素")
-FROZEN = Text("elements handed to the new optimizer that require no gradient", "交给新优化器、却不需要梯度的元素")
+FROZEN = Text("elements handed to the optimizer that require no gradient", "交给优化器、却不需要梯度的元素")
 
 
-def check(learners: Learners, missed: list[FlagMissed] | None) -> Iterator[Finding]:
+UNCALLED = Text("{name} freezes parameters in its own train(), which was never called: {elements} of {total} elements are trainable.",
+                "{name} 在自己的 train() 里冻结参数，可是从来没有调用过它：{total} 个元素里有 {elements} 个仍可训练。")
+FIX_TRAIN = Text("Call model.train() before training, or freeze in the constructor.", "训练前调用 model.train()，或者在构造函数里冻结。")
+TRAINABLE = Text("trainable elements", "可训练的元素")
+MOST = Text("{optimizer} was given {count} of {total} elements that are frozen from the start, in a net that was not loaded: they keep their random values.",
+            "{optimizer} 拿到的 {total} 个元素里有 {count} 个从一开始就冻结，而这个网络并不是加载来的：它们一直是随机值。")
+FIX_MOST = Text("Unfreeze them, or give the optimizer only what it shall train.", "把它们解冻，或者只把要训练的参数交给优化器。")
+MEANT = Text("random features can be meant", "也可能有意使用随机特征")
+
+
+def check(learners: Learners, missed: list[FlagMissed] | None, uncalled: list[FreezeUncalled] | None) -> Iterator[Finding]:
     for flag in missed or []:
         if flag.elements:
             yield _of_flag(flag)
@@ -93,6 +105,24 @@ def check(learners: Learners, missed: list[FlagMissed] | None) -> Iterator[Findi
         if frozen:
             yield _of_stage(learners, after, frozen)
             return
+    for freeze in uncalled or []:
+        if freeze.elements == freeze.total:
+            where, also = pointing(freeze.site, freeze.forward_site)
+            yield Finding(cause=UNCALLED.fill(name=freeze.class_name, elements=freeze.elements, total=freeze.total), fix=FIX_TRAIN, where=where,
+                          also=also, evidence=(Evidence(TRAINABLE, freeze.elements, f"< {freeze.total}"),), confidence="likely",
+                          because=Text("read from the class", "从类的代码里读到"))
+    if len(stages) == 1:
+        yield from _of_most(learners, stages[0])
+
+
+def _of_most(learners: Learners, made: OptimizerMade) -> Iterator[Finding]:
+    """Most of what one optimizer was given is frozen, though nothing was loaded: a note, for random features may be meant."""
+    held = [leaf for group in made.parameters for id in group if (leaf := learners.leaves.get(id)) is not None and leaf.is_parameter]
+    frozen = [leaf for leaf in held if not leaf.ever_trainable and leaf.ran and not leaf.pretrained]
+    if held and elements(frozen) >= ENOUGH * elements(held) and not any(leaf.pretrained for leaf in held):
+        yield Finding(cause=MOST.fill(optimizer=made.class_name, count=elements(frozen), total=elements(held)), fix=FIX_MOST, where=made.site,
+                      also=sites_of(learners, frozen), evidence=(Evidence(FROZEN, elements(frozen), same("0")),), confidence="suspected",
+                      because=MEANT, level="note")
 
 
 def _of_flag(flag: FlagMissed) -> Finding:

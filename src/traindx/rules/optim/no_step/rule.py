@@ -39,7 +39,9 @@ from collections.abc import Iterator
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed import Site
 from traindx.core.observed.gradients import GradientUse, PassUse
-from traindx.core.text import Text
+from traindx.core.observed.learning import Leaf, Written
+from traindx.core.text import Text, number
+from traindx.signals.learning import Learners, elements, sites_of
 
 ZH = """参数从未更新
 
@@ -93,7 +95,16 @@ BACKWARDS_ASKED, STEPS_ASKED = 10, 5
 USUAL = ("SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD", "SparseAdam", "Adafactor")
 
 
-def check(uses: list[GradientUse], passes: list[PassUse] | None) -> Iterator[Finding]:
+STUCK = Text("{name}.step() ran {steps} times, but {names} ({count} elements) never changed, although they had gradients and the rate is {rate}.",
+             "{name}.step() 执行了 {steps} 次，但 {names}（{count} 个元素）从未变化，尽管它们有梯度，学习率也是 {rate}。")
+MEND_STEP = Text("Look at what its step() leaves out: a return where a continue was meant, a loop over the wrong list.",
+                 "看看它的 step() 漏掉了什么：该写 continue 却写了 return，或者遍历错了列表。")
+STILL = Text("elements that had gradients and never moved", "有梯度却从未变化的元素")
+MUCH = 0.2  # of what the optimizer holds
+
+
+def check(uses: list[GradientUse], passes: list[PassUse] | None, learners: Learners | None,
+          written: list[Written] | None) -> Iterator[Finding]:
     # a backward that a step of another optimizer used was only passed on by this one's parameters
     for use in uses:
         if use.optimizer == 0:
@@ -105,6 +116,27 @@ def check(uses: list[GradientUse], passes: list[PassUse] | None) -> Iterator[Fin
         elif (use.backwards_in_program == 0 and use.steps >= STEPS_ASKED and use.empty_steps == use.steps
               and use.class_name in USUAL):
             yield _finding(use, NO_BACKWARD, CALL_BACKWARD, EMPTY, use.steps, use.step_site)
+        elif learners is not None and use.steps >= STEPS_ASKED and use.class_name not in USUAL:
+            yield from _stuck(use, learners, written or [])
+
+
+def _stuck(use: GradientUse, learners: Learners, written: list[Written]) -> Iterator[Finding]:
+    """An optimizer of the user's own that steps, but leaves some of what it holds where it was."""
+    made = next((made for made in learners.stepped() if made.id == use.optimizer), None)
+    if made is None or learners.rates[made.id].lowest <= 0:
+        return
+    held = [leaf for group in made.parameters for id in group if (leaf := learners.leaves.get(id)) is not None]
+    still = [leaf for leaf in held if _never_moved(leaf)]
+    if still and elements(still) >= MUCH * elements(held):
+        rate = number(learners.rates[made.id].last)
+        yield Finding(
+            cause=STUCK.fill(name=use.class_name, steps=use.steps, names=learners.listed(still), count=elements(still), rate=rate),
+            fix=MEND_STEP, where=use.step_site or use.made_at, also=(*(each.site for each in written[:1]), *sites_of(learners, still)[:2]),
+            evidence=(Evidence(STILL, elements(still), "0"),), confidence="likely", because=Text("seen from outside its step()", "只从外面看了它的 step()"))
+
+
+def _never_moved(leaf: Leaf) -> bool:
+    return leaf.graded >= STEPS_ASKED and leaf.compared >= STEPS_ASKED and leaf.changed == 0 and leaf.requires_grad
 
 
 def _finding(use: GradientUse, cause: Text, fix: Text, what: Text, count: int, where: Site | None) -> Finding:
