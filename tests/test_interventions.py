@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo  # else every child imports it at its first optimizer
 
 from traindx.core.pins import VERIFICATION, VERIFICATION_STEPS, pin_holds
 from traindx.core.trials import Budget, Condition, Program, Trace, Trial
@@ -343,6 +344,10 @@ for step in range(20):
     assert not held and "take turns" in why.en and trace.conditions["pin_batch"].state == "not-applicable"
 
 
+SETTINGS = {"scale_lr": {"k": 0.5}, "fix_lr": {"lr": 0.01}, "clip": {"norm": 1.0}, "precision": {"to": "fp32"}, "force_mode": {"to": "eval"},
+            "scale_inputs": {"k": 2}, "ignore_index": {"index": 1}, "class_weights": {"to": "none"}}
+
+
 def test_nothing_is_left_on_torch_or_python(tmp_path):
     """Everything that can be patched is the same object before and after; in a child, for a trial may change its process."""
     import random
@@ -368,4 +373,284 @@ def test_nothing_is_left_on_torch_or_python(tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-SETTINGS = {"scale_lr": {"k": 0.5}, "fix_lr": {"lr": 0.01}}
+
+
+# -- gradients and steps --------------------------------------------------------------------------------------------
+
+PLAIN = HEAD + """
+for s in range(99):
+    i = torch.randint(0, 200, (16,))
+    loss = F.cross_entropy(model(x[i]), y[i])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def same_as(act, source: str, name: str, by_hand: str, settings: dict | None = None, **options) -> Trace:
+    """The condition acts as the twin does, and the plain program differs from both."""
+    trace, twin, plain = act(source, (name, settings or {}), **options), act(by_hand, **options), act(source, **options)
+    assert trace.losses == twin.losses, (trace.losses, twin.losses, trace.output)
+    assert trace.losses != plain.losses and applied(trace, name), trace.conditions
+    return trace
+
+
+def not_applicable(act, source: str, name: str, settings: dict | None = None) -> bool:
+    trace, plain = act(source, (name, settings or {})), act(source)
+    return trace.conditions[name].state == "not-applicable" and bool(trace.conditions[name].why.en) and trace.losses == plain.losses
+
+
+def test_force_zero_grad(act):
+    same_as(act, edited(PLAIN, ("    opt.zero_grad()\n", "")), "force_zero_grad", PLAIN)
+    assert not_applicable(act, PLAIN, "force_zero_grad")
+
+
+def test_ignore_zero_grad_before_step(act):
+    source = edited(PLAIN, ("    opt.zero_grad()\n", ""), ("    loss.backward()\n", "    loss.backward()\n    opt.zero_grad()\n"))
+    same_as(act, source, "ignore_zero_grad_before_step", edited(source, ("    opt.zero_grad()\n", "")))
+    assert not_applicable(act, PLAIN, "ignore_zero_grad_before_step")
+
+
+def test_step_after_backward(act):
+    source = edited(PLAIN, ("    opt.step()\n", ""), ("    opt.zero_grad()\n", ""))
+    trace, plain = act(source, "step_after_backward"), act(source, steps=12)
+    assert applied(trace, "step_after_backward") and all(step.moved > 0 for step in trace.steps)
+    assert plain.losses and not any(step.moved for step in plain.steps)  # backwards became the clock
+    assert not_applicable(act, PLAIN, "step_after_backward")
+
+
+def test_average_accumulation(act):
+    source = edited(PLAIN, ("    opt.zero_grad()\n", ""), ("    opt.step()\n", "    if s % 4 == 3: opt.step(); opt.zero_grad()\n"))
+    trace, twin = act(source, "average_accumulation"), act(edited(source, ("loss.backward()", "(loss / 4).backward()")))
+    assert trace.losses == pytest.approx(twin.losses, rel=1e-5) and applied(trace, "average_accumulation")
+    assert not_applicable(act, PLAIN, "average_accumulation")
+
+
+def test_include_missing_parameters(act):
+    source = edited(PLAIN, ("model.parameters()", "model[2].parameters()"))
+    trace = act(source, "include_missing_parameters")
+    assert trace.losses == act(edited(source, ("model[2].parameters()", "[*model[2].parameters(), *model[0].parameters()]"))).losses
+    assert applied(trace, "include_missing_parameters") and not_applicable(act, PLAIN, "include_missing_parameters")
+
+
+def test_flip_loss_sign(act):
+    same_as(act, PLAIN, "flip_loss_sign", edited(PLAIN, ("loss.backward()", "(-loss).backward()")))
+
+
+def test_clip_on_and_off(act):
+    clipped = edited(PLAIN, ("    opt.step()\n", "    nn.utils.clip_grad_norm_(model.parameters(), 0.05)\n    opt.step()\n"))
+    same_as(act, PLAIN, "clip", clipped, {"norm": 0.05})
+    same_as(act, clipped, "clip", PLAIN, {"norm": None})
+    assert not_applicable(act, PLAIN, "clip", {"norm": None}) and not_applicable(act, PLAIN, "clip", {"norm": 1e6})
+
+
+def test_clip_before_step(act):
+    late = edited(PLAIN, ("    opt.step()\n", "    opt.step()\n    nn.utils.clip_grad_norm_(model.parameters(), 0.05)\n"))
+    right = edited(PLAIN, ("    opt.step()\n", "    if s: nn.utils.clip_grad_norm_(model.parameters(), 0.05)\n    opt.step()\n"))
+    same_as(act, late, "clip_before_step", right)  # the limit is known from the first call on, which comes after the first step
+    assert not_applicable(act, PLAIN, "clip_before_step")
+
+
+SCALED = edited(PLAIN, ("for s in", "scaler = torch.amp.GradScaler('cpu', init_scale=1024.0)\nfor s in"),
+                ("loss.backward()", "scaler.scale(loss).backward()"), ("    opt.step()\n", """
+    nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+    scaler.step(opt)
+    scaler.update()
+"""))
+
+
+def test_unscale_before_clip_and_the_scale_in_the_trace(act):
+    by_hand = edited(SCALED, ("    nn.utils", "    scaler.unscale_(opt)\n    nn.utils"))
+    trace, twin = act(SCALED, "unscale_before_clip"), act(by_hand)
+    assert trace.losses == pytest.approx(twin.losses, rel=1e-5) and trace.losses != pytest.approx(act(SCALED).losses, rel=1e-3)
+    assert applied(trace, "unscale_before_clip") and not_applicable(act, by_hand, "unscale_before_clip")
+    assert trace.steps[0].scale == 1024.0 and trace.steps[0].root == 1024 * trace.steps[0].loss
+    assert trace.facts["program"]["scaler"] and trace.facts["program"]["clipping"]["limit"] == 0.05
+
+
+# -- losses and inputs ----------------------------------------------------------------------------------------------
+
+def test_logits_instead_of_probabilities(act):
+    source = edited(PLAIN, ("model(x[i])", "model(x[i]).softmax(1)"))
+    trace = act(source, "logits_instead_of_probabilities")
+    assert trace.losses == pytest.approx(act(PLAIN).losses, rel=1e-5) and applied(trace, "logits_instead_of_probabilities")
+    twice = edited(PLAIN, ("F.cross_entropy(model(x[i]), y[i])",
+                           "F.binary_cross_entropy_with_logits(model(x[i])[:, 0].sigmoid(), (y[i] > 0).float())"))
+    trace = act(twice, "logits_instead_of_probabilities")
+    assert trace.losses == pytest.approx(act(edited(twice, (".sigmoid()", ""))).losses, rel=1e-5)
+    assert not_applicable(act, PLAIN, "logits_instead_of_probabilities")
+
+
+def test_log_softmax_first(act):
+    source = edited(PLAIN, ("F.cross_entropy", "F.nll_loss"))
+    same_as(act, source, "log_softmax_first", edited(PLAIN, ("F.cross_entropy(model(x[i])", "F.nll_loss(model(x[i]).log_softmax(1)")))
+    assert not_applicable(act, PLAIN, "log_softmax_first")
+
+
+def test_mean_reduction(act):
+    source = edited(PLAIN, ("y[i])\n", "y[i], reduction='sum')\n"))
+    same_as(act, source, "mean_reduction", PLAIN)
+
+
+def test_class_weights_and_ignore_index(act):
+    weighted = edited(PLAIN, ("y[i])\n", "y[i], weight=torch.tensor([2., 0.5, 0.5]))\n"))
+    same_as(act, weighted, "class_weights", PLAIN, {"to": "none"})
+    same_as(act, weighted, "class_weights", edited(weighted, ("[2., 0.5, 0.5]", "[1/3, 4/3, 4/3]")), {"to": "inverted"})
+    same_as(act, PLAIN, "ignore_index", edited(PLAIN, ("y[i])\n", "y[i], ignore_index=1)\n")), {"index": 1})
+
+
+REGRESSION = edited(PLAIN, ("F.cross_entropy(model(x[i]), y[i])", "F.mse_loss(model(x[i])[:, 0], t[i])"),
+                    ("for s in", "t = x @ torch.arange(5.) * 300 + 5000\nopt = torch.optim.SGD(model.parameters(), lr=1e-4)\nfor s in"))
+
+
+def test_standardise_target(act):
+    by_hand = edited(REGRESSION, ("    loss =", "    if s == 0: m, d = t[i].mean(0), t[i].std(0)\n    loss ="), ("t[i])\n", "(t[i] - m) / d)\n"))
+    trace = same_as(act, REGRESSION, "standardise_target", by_hand)
+    assert trace.facts["standardise_target"]["mean"] > 1000 and not_applicable(act, PLAIN, "standardise_target")
+
+
+def test_squeeze_operand(act):
+    source = edited(REGRESSION, ("model(x[i])[:, 0]", "model(x[i])[:, :1]"), ("t[i])", "(t[i] - 5000) / 300)"))
+    right = edited(source, ("model(x[i])[:, :1]", "model(x[i])[:, 0]"))
+    assert act(source, "squeeze_operand").losses == pytest.approx(act(right).losses, rel=1e-5)
+    by_hand = edited(source, ("F.mse_loss(", "((lambda a, b: ((a - b) ** 2).mean())("), ("/ 300)\n", "/ 300))\n"))
+    line = next(n for n, text in enumerate(by_hand.splitlines(), 1) if "lambda" in text)
+    trace = act(by_hand, ("squeeze_operand", {"lines": [["train.py", line]]}))
+    assert trace.losses == pytest.approx(act(right).losses, rel=1e-5) and applied(trace, "squeeze_operand")
+    assert act(by_hand, ("squeeze_operand", {"lines": [["train.py", 1]]})).conditions["squeeze_operand"].state == "not-applicable"
+    assert not_applicable(act, PLAIN, "squeeze_operand")
+
+
+def test_inputs_zeroed_scaled_and_random(act):
+    same_as(act, PLAIN, "zero_inputs", edited(PLAIN, ("model(x[i])", "model(0 * x[i])")))
+    same_as(act, PLAIN, "scale_inputs", edited(PLAIN, ("model(x[i])", "model(3 * x[i])")), {"k": 3})
+    trace = act(PLAIN, "random_inputs")
+    assert applied(trace, "random_inputs") and trace.losses != act(PLAIN).losses
+    tokens = edited(PLAIN, ("model(x[i])", "model(y[i])"), ("for s in", "model = nn.Embedding(3, 3)\nfor s in"))
+    assert len({step.inputs for step in act(tokens, "zero_inputs").steps}) == 1
+
+
+def test_normalise_inputs(act):
+    source = edited(PLAIN, ("model(x[i])", "model(100 * x[i] + 70)"))
+    by_hand = edited(source, ("    loss =", "    v = 100 * x[i] + 70\n    if s == 0: m, d = v.mean(0, keepdim=True), v.std(0, keepdim=True)\n    loss ="),
+                     ("model(100 * x[i] + 70)", "model((v - m) / d)"))
+    same_as(act, source, "normalise_inputs", by_hand)
+
+
+def test_permute_labels(act):
+    by_hand = edited(PLAIN, ("    loss =", "    p = torch.randperm(16, generator=torch.Generator().manual_seed(0))\n    loss ="), ("y[i])\n", "y[i][p])\n"))
+    same_as(act, PLAIN, "permute_labels", by_hand)
+    trace = act(HEAD + STYLES["torch_draws"][1], "pin_batch", ("permute_labels", {"way": "random"}))
+    assert len({step.target for step in trace.steps}) > 1 and len({step.inputs for step in trace.steps}) == 1
+
+
+def test_force_mode(act):
+    forgot = edited(LOADER, ("    model.eval()\n", ""))
+    trace, twin = act(forgot, ("force_mode", {"to": "eval"})), act(LOADER)
+    assert trace.validation == twin.validation and trace.losses == twin.losses and applied(trace, "force_mode")
+    assert act(forgot, ("force_mode", {"to": "train"})).conditions["force_mode"].state == "not-applicable"
+    late = edited(LOADER, ("    model.train()\n", "    if epoch == 0: model.train()\n"))
+    trace = act(late, ("force_mode", {"to": "train"}))
+    assert trace.losses == act(LOADER).losses != act(late).losses and applied(trace, "force_mode")
+
+
+# -- schedules, precision, data -------------------------------------------------------------------------------------
+
+def test_schedulers(act):
+    no_scheduler = act(LOADER, "scheduler_off")
+    assert {round(step.lr, 9) for step in no_scheduler.steps} == {0.008} and applied(no_scheduler, "scheduler_off")  # max_lr / 25
+    assert {step.lr for step in act(LOADER, ("scheduler_off", {"at": "peak"})).steps} == {0.2}
+    same_as(act, LOADER, "scheduler_every", edited(LOADER, ("        sched.step()", "    sched.step()")))
+    early = edited(PLAIN, ("for s in", "sched = torch.optim.lr_scheduler.ExponentialLR(opt, 0.5)\nfor s in"), ("    opt.zero_grad()\n", "    opt.zero_grad(); sched.step()\n"))
+    assert act(early, "scheduler_after_step").steps[0].lr == 0.1 and act(early).steps[0].lr == 0.05
+    assert not_applicable(act, PLAIN, "scheduler_off")
+
+
+def test_precision(act):
+    source = edited(PLAIN, ("    loss = F.cross_entropy(model(x[i]), y[i])", "    with torch.autocast('cpu', torch.float16):\n        loss = F.cross_entropy(model(x[i]), y[i])"))
+    same_as(act, source, "precision", PLAIN, {"to": "fp32"})
+    same_as(act, source, "precision", PLAIN, {"to": "no_autocast"})
+    same_as(act, source, "precision", edited(source, ("float16", "bfloat16")), {"to": "bf16"})
+    half = edited(PLAIN, ("for s in", "model.bfloat16(); x = x.to(torch.bfloat16)\nfor s in"))
+    same_as(act, half, "precision", PLAIN, {"to": "fp32"})
+    assert act(source).facts["program"]["autocast"] == "float16"
+    assert not_applicable(act, PLAIN, "precision", {"to": "fp32"})
+
+
+def test_shuffle_in_training_only(act):
+    source = edited(LOADER, ("shuffle=True", "shuffle=False"))
+    by_hand = edited(LOADER, ("shuffle=True", "sampler=torch.utils.data.RandomSampler(x, generator=torch.Generator().manual_seed(0))"))
+    trace, plain = act(source, "shuffle"), act(source)
+    assert applied(trace, "shuffle") and trace.steps[0].inputs != plain.steps[0].inputs and trace.validation
+    assert trace.steps[0].samples == 16 and act(by_hand).ended == "steps"
+    assert not_applicable(act, LOADER, "shuffle")
+
+
+def test_freeze_augmentation(act):
+    source = HEAD + """
+class Noisy(torch.utils.data.Dataset):
+    def __len__(self): return 200
+    def __getitem__(self, i): return x[i] + torch.randn(5) + random.random() + np.random.rand(), y[i]
+for e in range(9):
+    for a, b in DataLoader(Noisy(), batch_size=100): train(a, b)
+"""
+    trace, plain = act(source, "freeze_augmentation"), act(source)
+    assert len({step.inputs for step in trace.steps}) == 2 < len({step.inputs for step in plain.steps})
+    assert applied(trace, "freeze_augmentation") and not_applicable(act, HEAD + STYLES["loader"][1], "freeze_augmentation")
+
+
+def test_leaky_relu_reinit_and_optimizer_state(act):
+    same_as(act, PLAIN, "leaky_relu", edited(PLAIN, ("nn.ReLU()", "nn.LeakyReLU()")))
+    zero = edited(PLAIN, ("for s in", "nn.init.zeros_(model[0].weight)\nfor s in"))
+    trace = act(zero, ("reinit", {"scheme": "he"}))
+    assert applied(trace, "reinit") and trace.losses != act(zero).losses and trace.steps[3].inputs == act(zero).steps[3].inputs
+    anew = edited(PLAIN, ("    opt.zero_grad()\n", "    opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n    opt.zero_grad()\n"))
+    same_as(act, anew, "keep_optimizer_state", edited(PLAIN, ("lr=0.1", "lr=0.1, momentum=0.9")))
+
+
+# -- frameworks -----------------------------------------------------------------------------------------------------
+
+LIGHTNING = """
+import torch, torch.nn as nn, torch.nn.functional as F, logging, warnings
+warnings.filterwarnings("ignore"); logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+import lightning as L
+from torch.utils.data import DataLoader, TensorDataset
+L.seed_everything(0, verbose=False)
+class Net(L.LightningModule):
+    def __init__(self):
+        super().__init__(); self.net = nn.Sequential(nn.Linear(5, 16), nn.Dropout(0.2), nn.ReLU(), nn.Linear(16, 3))
+    def training_step(self, batch, i): return F.cross_entropy(self.net(batch[0]), batch[1])
+    def validation_step(self, batch, i): self.log("v", F.cross_entropy(self.net(batch[0]), batch[1]))
+    def configure_optimizers(self): return torch.optim.Adam(self.parameters(), lr=0.02)
+x, y = torch.randn(96, 5), torch.randint(0, 3, (96,))
+L.Trainer(max_epochs=9, logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+          accelerator="cpu").fit(Net(), DataLoader(TensorDataset(x, y), 16, shuffle=True), DataLoader(TensorDataset(x[:32], y[:32]), 16))
+"""
+TRAINER = """
+import torch
+from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments, set_seed
+set_seed(0)
+model = BertForSequenceClassification(BertConfig(vocab_size=30, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16))
+data = [{"input_ids": torch.randint(0, 30, (6,)), "labels": i % 2} for i in range(64)]
+args = TrainingArguments("out", per_device_train_batch_size=8, gradient_accumulation_steps=ACC, max_steps=60, report_to="none", save_strategy="no",
+                         disable_tqdm=True, use_cpu=True, learning_rate=1e-3)
+Trainer(model, args, train_dataset=data).train()
+"""
+
+
+def test_lightning(act):
+    trace = pinned(act, LIGHTNING)
+    assert pin_holds(trace)[0], (pin_holds(trace), trace.output)
+    program = trace.facts["program"]
+    assert program["root"] == "Sequential" and "lightning" in program["frameworks"]
+    tenth, plain = act(LIGHTNING, ("scale_lr", {"k": 0.1})), act(LIGHTNING)
+    assert tenth.steps[2].moved == pytest.approx(plain.steps[2].moved / 10, rel=0.3) and plain.validation
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_transformers(act, accumulation):
+    source = edited(TRAINER, ("ACC", str(accumulation)))
+    trace = pinned(act, source)
+    assert pin_holds(trace)[0], (pin_holds(trace), trace.output)
+    assert 0.5 < trace.losses[0] < 1.2 and "transformers" in trace.facts["program"]["frameworks"]
+    assert trace.steps[0].samples == 8 * accumulation

@@ -29,16 +29,30 @@ def forget_all() -> None:
 
 def snapshot(search: bool = False) -> list[tuple[Any, Any]]:
     """``(where, state)`` of each; to be given to :func:`restore`. ``search``: also of those that nobody remembered (slow)."""
+    if search:
+        _others.extend([thing for thing in _in_memory() if all(thing is not other for other in _others)])
+    own: list[tuple[Any, Any]] = [(generator, generator.get_state()) for generator in list(_torch)]
+    return shared() + own + [(thing, _state(thing)) for thing in _others]
+
+
+def shared() -> list[tuple[Any, Any]]:
+    """The same of those that belong to the modules: ``random``, ``torch``, ``numpy.random``."""
     states: list[tuple[Any, Any]] = [(random, random.getstate()), (torch, torch.get_rng_state())]
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states.append((torch.cuda, torch.cuda.get_rng_state_all()))
-    states += [(generator, generator.get_state()) for generator in list(_torch)]
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         states.append((numpy.random, numpy.random.get_state()))
-    if search:
-        _others.extend(thing for thing in _in_memory() if all(thing is not other for other in _others))
-    return states + [(thing, _state(thing)) for thing in _others]
+    return states
+
+
+def seed_shared(number: int) -> None:
+    """Those of :func:`shared`, whatever a trial does to the seeds that the program sets."""
+    random.setstate(type(random._inst)(number).getstate())  # type: ignore[attr-defined]
+    torch.default_generator.manual_seed(number)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.set_state(numpy.random.mtrand._rand.__class__(number % 2 ** 32).get_state())
 
 
 def restore(states: list[tuple[Any, Any]]) -> None:

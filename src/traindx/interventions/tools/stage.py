@@ -34,6 +34,7 @@ from traindx.probes.optimizers import _steps_on_the_stack
 from traindx.probes.session import LONGEST_ACCUMULATION
 from traindx.probes.tensors import Marks, tensors_in
 
+LONGEST_BEFORE_FIRST = 32  # backwards before any optimizer has stepped, after which they are taken for the steps
 Send = Callable[[dict[str, Any]], None]
 
 
@@ -152,6 +153,7 @@ class Stage:
     optimizers_made: int = 0
     backwards: int = 0  # since the last step
     scale: float | None = None  # of a GradScaler, for the next backward
+    stepped: bool = False  # by an optimizer
     trained: bool = False
     in_backward: int = 0
     depth: int = 0
@@ -165,6 +167,7 @@ class Stage:
         self.owner = threading.get_ident()
         self.began = time.perf_counter()
         self._hooks: dict[str, list[tuple[Part, Callable[..., Any]]]] = {name: [] for name in HOOKS}
+        self._later: list[Callable[[], None]] = []
         self._pid = os.getpid()
 
     # -- parts ------------------------------------------------------------------------------------------------------
@@ -242,6 +245,15 @@ class Stage:
                 except Exception:
                     pass  # batched, fake or sparse: no memory to mark
 
+    def later(self, action: Callable[[], None]) -> None:
+        """Runs something as the program's own, once the hooks have run: its steps count, and others take part."""
+        self._later.append(action)
+
+    def run_later(self) -> None:
+        actions, self._later = self._later, []
+        for action in actions:
+            action()
+
     # -- the clock --------------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
@@ -307,6 +319,7 @@ class _Steps:
             return
         self.depth = self.depth + 1 if self.depth == 0 else _steps_on_the_stack()
         if self.depth == 1:
+            self.stage.stepped = True
             self.stage.call("before_step", optimizer)
         self.stage.call("before_any_step", optimizer)
 
@@ -395,6 +408,7 @@ def _backward(stage: Stage, original: Any) -> Any:
             stage.in_backward -= 1
         stage.call("after_backward", run)
         _count(stage, run)
+        stage.run_later()
         return result
     return run_backward
 
@@ -404,7 +418,8 @@ def _count(stage: Stage, run: Backward) -> None:
     if run.fills_grad or (stage.optimizers_made == 0 and run.trains):
         stage.backwards += 1
         stage.scale = None
-        if stage.optimizers_made == 0 or stage.backwards > LONGEST_ACCUMULATION:
+        longest = LONGEST_ACCUMULATION if stage.stepped else LONGEST_BEFORE_FIRST
+        if stage.optimizers_made == 0 or stage.backwards > longest:
             stage.tick()
 
 

@@ -1,0 +1,22 @@
+"""Accumulated gradients averaged: divided by the number of backwards since the last step, just before it."""
+from __future__ import annotations
+
+from torch.optim import Optimizer
+
+from traindx.core.text import Text
+from traindx.interventions.tools.base import Intervention
+
+
+class AverageAccumulation(Intervention):
+    """After any clipping of the program's own."""
+
+    NOTHING = Text("No step had more than one backward.", "没有哪一步累积过多次反向传播。")
+
+    def before_step(self, optimizer: Optimizer) -> None:
+        count = self.stage.backwards
+        if count < 2:
+            return
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        for gradient in gradients:
+            gradient.detach().div_(count)
+        self.touched += bool(gradients)
