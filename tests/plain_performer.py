@@ -7,12 +7,13 @@ import runpy
 import sys
 from pathlib import Path
 
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from traindx.core.trials import Step, to_json
+
 
 def perform(trial, send, folder: Path) -> None:
-    import torch
-    from torch.optim.optimizer import register_optimizer_step_post_hook
-
-    from traindx.core.trials import Step, to_json
     sys.argv = [trial.program.script, *trial.program.args]
     sys.path.insert(0, os.path.dirname(os.path.abspath(trial.program.script)))
     count = 0

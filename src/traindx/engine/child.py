@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,9 +27,6 @@ from traindx.engine.sandbox import OUTPUT, OWN, Sandbox
 
 STACKS = "stacks.txt"
 STACKS_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2) - 1 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
-_NO_NETWORK = ("gaierror", "ConnectionError", "ConnectionRefusedError", "ConnectTimeout", "MaxRetryError", "NewConnectionError",
-               "OfflineModeIsEnabled", "LocalEntryNotFoundError", "URLError", "ConnectError")
-
 Send = Callable[[dict[str, Any]], None]
 Perform = Callable[[Trial, Send, Path], None]
 
@@ -46,8 +43,7 @@ def begin(trial: Trial, sandbox: Sandbox, performer: str, channel: socket.socket
             os.close(descriptor)
         if "MLFLOW_TRACKING_URI" not in os.environ or not trial.network:
             os.environ["MLFLOW_TRACKING_URI"] = f"sqlite:///{os.environ['TMPDIR']}/mlflow.db"
-        _load_torch()
-        perform = _performer(performer)
+        perform = _performer(performer)  # it imports torch: before the budget of time begins
     except BaseException as problem:
         send({"end": {"ended": "refused", "error": f"{type(problem).__name__}: {problem}"}})
         os._exit(1)
@@ -56,6 +52,7 @@ def begin(trial: Trial, sandbox: Sandbox, performer: str, channel: socket.socket
 
 
 def _perform(trial: Trial, sandbox: Sandbox, perform: Perform, send: Send) -> NoReturn:
+    """What the performer says of the end comes first, and counts."""
     status, end = 0, {"ended": "script"}
     try:
         perform(_inside(trial, sandbox), send, Path(sandbox.folder) / OWN)
@@ -64,7 +61,7 @@ def _perform(trial: Trial, sandbox: Sandbox, perform: Perform, send: Send) -> No
             status, end = 1, {"ended": "raised", "error": f"SystemExit: {leaving.code}"}
     except BaseException as problem:
         traceback.print_exc()
-        status, end = 1, {"ended": "raised", "error": describe(problem, sandbox, trial.network)}
+        status, end = 1, {"ended": "raised", "error": describe(problem, sandbox)}
     with suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -74,12 +71,6 @@ def _perform(trial: Trial, sandbox: Sandbox, perform: Perform, send: Send) -> No
 
 def _inside(trial: Trial, sandbox: Sandbox) -> Trial:
     return replace(trial, program=sandbox.program(trial.program))
-
-
-def _load_torch() -> None:
-    """Before the budget of time begins, also where no server has done it."""
-    with suppress(Exception):
-        importlib.import_module("torch")
 
 
 def _performer(name: str) -> Perform:
@@ -161,14 +152,14 @@ class NoInput(io.TextIOBase):
 
 # -- errors -----------------------------------------------------------------------------------------------------------
 
-def describe(problem: BaseException, sandbox: Sandbox, network: bool) -> str:
-    """``ValueError: words (train.py:31)`` with the user's line, and what the sandbox may have to do with it."""
+def describe(problem: BaseException, sandbox: Sandbox) -> str:
+    """``ValueError: words (train.py:31)``, with the user's line."""
     words = str(problem).strip().splitlines()
     said = f"{type(problem).__name__}: {words[0][:500]}" if words else type(problem).__name__
     frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(problem.__traceback__)]
     if isinstance(problem, SyntaxError) and problem.filename:
         frames.append((problem.filename, problem.lineno or 0))
-    return sandbox.outside(said) + users_line(frames, sandbox) + _hint(problem, network)
+    return sandbox.outside(said) + users_line(frames, sandbox)
 
 
 def users_line(frames: list[tuple[str, int]], sandbox: Sandbox) -> str:
@@ -185,23 +176,6 @@ _OURS = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 def _is_own(path: str) -> bool:
     return not beneath(path, _OURS) and not re.search(r"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3", path)
-
-
-def _hint(problem: BaseException, network: bool) -> str:
-    causes = list(_chain(problem))
-    if any(isinstance(cause, OSError) and cause.errno in (1, 13, 30) and cause.filename for cause in causes):
-        return "; a re-run can write only in the project, HOME and the temporary folders, and keeps nothing of it"
-    if not network and any(kind.__name__ in _NO_NETWORK for cause in causes for kind in type(cause).__mro__):
-        return "; a re-run has no network unless it is given one (--network)"
-    return ""
-
-
-def _chain(problem: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while problem is not None and id(problem) not in seen:
-        seen.add(id(problem))
-        yield problem
-        problem = problem.__cause__ or problem.__context__
 
 
 def stack_frames(words: str) -> list[tuple[str, int]]:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from traindx.core.text import Text
 from traindx.core.trials import Program, Trace, Trial, to_json
 from traindx.engine import processes
-from traindx.engine.preload import wanted_by
+from traindx.engine.preload import ours, wanted_by
 from traindx.engine.quiet import environment
 from traindx.errors import UsageError
 
@@ -185,8 +185,8 @@ class LocalEngine:
 
     def _to_load(self, program: Program) -> tuple[str, ...]:
         wanted = wanted_by(program) if self.preload is None else tuple(self.preload)
-        ours = self.performer.partition(":")[0]
-        return (*(wanted if self.level == 0 else wanted[:1]), ours)
+        performing = ours() if self.performer == PERFORMER else (self.performer.partition(":")[0],)
+        return (*(wanted if self.level == 0 else wanted[:1]), *performing)
 
     def _serve(self, trial: Trial, preload: Sequence[str]) -> _Warm:
         ours, theirs = socket.socketpair()

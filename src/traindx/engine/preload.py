@@ -14,6 +14,14 @@ KNOWN = frozenset(("accelerate", "datasets", "einops", "ignite", "lightning", "m
                    "pytorch_lightning", "safetensors", "scipy", "seaborn", "skimage", "sklearn", "skorch", "timm", "tokenizers", "torch",
                    "torchaudio", "torchmetrics", "torchvision", "tqdm", "transformers", "yaml"))
 MOST_FILES = 40
+_OURS = ("perform", "probes", "interventions", "gauges")  # what the performer would import in each child
+
+
+def ours() -> tuple[str, ...]:
+    """Our own modules that take part in a trial."""
+    package = Path(__file__).parents[1]
+    files = [file.relative_to(package) for part in _OURS for file in sorted((package / part).rglob("*.py"))]
+    return tuple(".".join(("traindx", *file.with_suffix("").parts)).removesuffix(".__init__") for file in files)
 
 
 def wanted_by(program: Program) -> tuple[str, ...]:

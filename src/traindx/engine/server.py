@@ -88,7 +88,7 @@ class Server:
         if count is None and self.preload:
             return "the threads of this process cannot be counted on this system"
         if count is not None and count > 1:
-            return f"the server has {count} threads after loading {', '.join(self.preload) or 'nothing'}"
+            return f"the server has {count} threads after loading {', '.join(self.preload[:20]) or 'nothing'}"
         gc.collect()
         gc.freeze()  # the collector of a child leaves these pages alone, so that they stay shared
         return ""

@@ -20,6 +20,9 @@ from traindx.engine.sandbox import OUTPUT, OWN, Sandbox, Way
 
 START_SECONDS = 180.0  # to import torch, where it was not imported before; not part of the budget
 LOOK_SECONDS = 0.1  # between looks at memory
+_NO_WRITING = ("PermissionError", "Permission denied", "Read-only file system")
+_NO_NETWORK = ("gaierror", "Network is unreachable", "ConnectionError", "ConnectionRefusedError", "ConnectTimeout", "MaxRetryError",
+               "NewConnectionError", "OfflineModeIsEnabled", "LocalEntryNotFoundError", "URLError", "ConnectError", "a re-run has no network")
 SHOWN = 4000  # characters of what the program printed
 
 
@@ -136,7 +139,7 @@ class _Watch:
         elif "began" in message:
             self.running, self.began = True, time.monotonic()
         elif "end" in message:
-            self.end |= message["end"]
+            self.end = message["end"] | self.end  # the first that is said of the end counts
         else:
             self.client.sendall(self.sandbox.outside(line.decode()).encode() + b"\n")
 
@@ -217,14 +220,17 @@ class _Watch:
                 pass
 
     def ending(self) -> dict[str, Any]:
-        """The last message."""
-        found = {**self._how(), "seconds": self.seconds, "cpu_seconds": self.cpu, "memory": self.peak,
-                 "sandbox": self.sandbox.way.mode, "would_write": self.sandbox.written(), "output": self._output()}
-        if self.trial.observe and os.listdir(own := os.path.join(self.sandbox.folder, OWN)):
-            found["recording"] = own
-        found |= {name: value for name, value in self.end.items() if name not in ("ended", "error")}
-        found["error"] = self.sandbox.outside(found.get("error", ""))
+        """The last message: what the child measured itself, where it knows better, and what only we know."""
+        found = {"seconds": self.seconds, "recording": self._recording()} | {k: v for k, v in self.end.items() if v is not None} | self._how()
+        found |= {"cpu_seconds": max(self.cpu, found.get("cpu_seconds", 0.0)), "memory": max(self.peak, found.get("memory", 0)),
+                  "sandbox": self.sandbox.way.mode, "would_write": self.sandbox.written(), "output": self._output()}
+        if error := found.get("error"):
+            found["error"] = self.sandbox.outside(error) + _hint(error, found["output"], self.trial.network)
         return found
+
+    def _recording(self) -> str | None:
+        own = os.path.join(self.sandbox.folder, OWN)
+        return own if self.trial.observe and os.listdir(own) else None
 
     def _how(self) -> dict[str, Any]:
         """What the child said, if it said it before we had to end it; else its status."""
@@ -247,6 +253,16 @@ class _Watch:
             file.seek(max(0, file.tell() - 4 * SHOWN))
             return self.sandbox.outside(file.read().decode("utf-8", "replace"))[-SHOWN:]
         return ""
+
+
+def _hint(error: str, output: str, network: bool) -> str:
+    """What the sandbox may have to do with an error."""
+    said = error + output[output.rfind("Traceback"):] if "Traceback" in output else error
+    if any(words in said for words in _NO_WRITING):
+        return "; a re-run can write only in the project, HOME and the temporary folders, and keeps nothing of it"
+    if not network and any(words in said for words in _NO_NETWORK):
+        return "; a re-run has no network unless it is given one (--network)"
+    return ""
 
 
 class _descriptor_of:
