@@ -40,6 +40,7 @@ class Settings:
     name: str | None = None
     runs_dir: str = "runs"
     no_record: bool = False
+    prove: bool = False
     lang: str | None = None
     json: str | None = None
     html: str | None = None
@@ -119,12 +120,16 @@ def _is_patterns(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
+def _is_yes_no(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 _WANTED: dict[str, tuple[Callable[[Any], bool], Text]] = {
     "select": (_is_patterns, _PATTERNS), "ignore": (_is_patterns, _PATTERNS), "max_steps": (_is_count, _COUNT),
-    "no_record": (lambda value: isinstance(value, bool), _YES_NO), "fail_on": _one_of(*FAIL_ON),
+    "no_record": (_is_yes_no, _YES_NO), "prove": (_is_yes_no, _YES_NO), "fail_on": _one_of(*FAIL_ON),
     "lang": _one_of(*LANGUAGES),
 }

@@ -30,6 +30,10 @@ EVIDENCE = Text("Evidence", "证据")
 FIX = Text("Fix", "怎么改")
 ALSO = Text("Also", "相关位置")
 EXPLAINS = Text("Explains", "由此引起")
+PROOF = Text("Proof", "对照实验")
+OUTCOME = {"proved": Text("proved", "已证实"), "refuted": Text("refuted", "已排除"), "undecided": Text("undecided", "无法判定")}
+PROVED = Text("{outcome}: {why}", "{outcome}：{why}")
+REFUTED = Text("Withdrawn after an experiment:", "经对照实验撤回：")
 CONFIDENCE_IS = Text("Confidence", "把握")
 IN_FUNCTION = Text("in {function}", "在 {function} 中")
 EXPECTED = Text("expected: {value}", "应为：{value}")
@@ -130,6 +134,8 @@ OPT_MAX_STEPS = Text("stop the script cleanly after N optimizer steps", "优化�
 OPT_NAME = Text("name of the run (default: the script's)", "这次运行的名字（默认取脚本名）")
 OPT_RUNS_DIR = Text("where runs are recorded (default: runs)", "运行记录放在哪里（默认 runs）")
 OPT_NO_RECORD = Text("keep no record", "不留运行记录")
+OPT_PROVE = Text("afterwards, prove each finding that has an experiment by re-running the script (see traindx exam)",
+                 "结束后重跑脚本，逐条证实有对照实验的结论（见 traindx exam）")
 OPT_VERSION = Text("show the version", "显示版本")
 OPT_HELP = Text("show this help", "显示帮助")
 OPT_RULE = Text("name of the rule, as family/slug", "规则名，写作 family/slug")
@@ -151,6 +157,7 @@ RULE_AMBIGUOUS = Text("{pattern!r} is the slug of several rules: {names}", "{pat
 NO_RULE_LEFT = Text("--select and --ignore together leave no rule to judge",
                     "--select 和 --ignore 合起来一条规则也不剩")
 CANNOT_WRITE = Text("{option} {file} cannot be written: {problem}", "写不了 {option} {file}：{problem}")
+CANNOT_PROVE = Text("No experiment could be run: {problem}.", "对照实验跑不起来：{problem}。")
 CANNOT_RECORD = Text("traindx: {folder} cannot be written ({problem}); the run goes on unrecorded",
                      "traindx：{folder} 不可写（{problem}）；照常运行，只是不留记录")
 NOT_A_COUNT = Text("argument --max-steps: must be a whole number above 0, but is {value!r}",

@@ -15,7 +15,14 @@ from traindx import __version__, messages
 from traindx.core.text import LANGUAGES, Language, language_from
 from traindx.errors import UsageError
 
-COMMANDS = ("run", "explain", "rules", "env")
+COMMANDS = (
+    "run",
+    "exam",
+    "env",
+    "ask",
+    "explain",
+    "rules",
+)
 BAD_USAGE = 2
 
 

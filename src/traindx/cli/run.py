@@ -44,6 +44,7 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
     add("--ignore", metavar="RULES", action="append", text=messages.OPT_IGNORE)
     add("--fail-on", choices=FAIL_ON, text=messages.OPT_FAIL_ON)
     add("--max-steps", metavar="N", text=messages.OPT_MAX_STEPS)
+    add("--prove", action="store_true", default=None, text=messages.OPT_PROVE)
     add("--name", text=messages.OPT_NAME)
     add("--runs-dir", metavar="DIR", text=messages.OPT_RUNS_DIR)
     add("--no-record", action="store_true", default=None, text=messages.OPT_NO_RECORD)
@@ -169,8 +170,22 @@ def _watch(target: Target, settings: Settings, rules: frozenset[str], language: 
         report.run = str(record.path) if record else None
         found = {judged.rule for judged in report.findings}
         report.remarks += [messages.WITHDRAWN.fill(rule=rule) for rule in live.said if rule not in found]
+        if settings.prove:
+            _prove(report, target, language)
         _write_reports(report, outcome, record, settings, language)
     return outcome.status or _fail_on(report, settings.fail_on)
+
+
+def _prove(report: Report, target: Target, language: Language) -> None:
+    """Proofs are an extra: what goes wrong in them is said, and the report stands."""
+    from traindx.cli.exam import bench_for
+    from traindx.core.trials import Program
+    from traindx.exam import prove_report
+    try:
+        with bench_for(Program(target.script, target.module, target.args, os.getcwd()), language) as bench:
+            prove_report(bench, report)
+    except OSError as problem:
+        report.remarks.append(messages.CANNOT_PROVE.fill(problem=problem.strerror or str(problem)))
 
 
 @contextmanager
@@ -199,11 +214,11 @@ def _write_reports(report: Report, outcome: Outcome, record: RunFolder | None, s
     if settings.json == "-":
         sys.stdout.write(json.render(report, language, indent=None))
     elif settings.json:
-        _write(settings.json, json.render(report, language), "--json", language)
+        write_file(settings.json, json.render(report, language), "--json", language)
     if settings.html:
-        _write(settings.html, html.render(report, language, Path.cwd()), "--html", language)
+        write_file(settings.html, html.render(report, language, Path.cwd()), "--html", language)
     if settings.sarif:
-        _write(settings.sarif, sarif.render(report, language), "--sarif", language)
+        write_file(settings.sarif, sarif.render(report, language), "--sarif", language)
     if record is not None:
         try:
             record.finish(outcome, json.document(report, language))
@@ -211,7 +226,7 @@ def _write_reports(report: Report, outcome: Outcome, record: RunFolder | None, s
             _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=problem.strerror), language)
 
 
-def _write(file: str, text: str, option: str, language: Language) -> None:
+def write_file(file: str, text: str, option: str, language: Language) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as problem:

@@ -9,6 +9,7 @@ from traindx.core.text import Text, same
 
 Level = Literal["error", "warning", "note"]
 Confidence = Literal["certain", "likely", "suspected"]
+ProofOutcome = Literal["proved", "refuted", "undecided"]
 Origin = Literal["measured", "formula", "rule of thumb"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 CONFIDENCES: tuple[Confidence, ...] = ("certain", "likely", "suspected")
@@ -65,6 +66,19 @@ class Verdict:
     why: Text = same("")
 
 
+@dataclass(frozen=True)
+class Proof:
+    """What an experiment says of a finding. ``effect`` and ``spread`` are in the unit of its statistic; a curve is a list of
+    ``(step, loss)``."""
+
+    outcome: ProofOutcome
+    experiment: str
+    effect: float | None = None
+    spread: float | None = None
+    why: Text = same("")
+    curves: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+
+
 @dataclass
 class Report:
     """Everything that is said about one recording, cause first."""
@@ -82,3 +96,5 @@ class Report:
     lost_lines: int = 0
     remarks: list[Text] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
+    proofs: dict[str, Proof] = field(default_factory=dict)  # by rule, where experiments were run
+    refuted: list[Judged] = field(default_factory=list)  # withdrawn after an experiment

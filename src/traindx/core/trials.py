@@ -69,6 +69,15 @@ class Trial:
         """The same trial with more conditions, and other fields changed."""
         return replace(self, conditions=(*self.conditions, *conditions), **changes)
 
+    def for_steps(self, steps: int) -> Trial:
+        return replace(self, budget=replace(self.budget, steps=steps))
+
+    def seeded(self, reseed: int) -> Trial:
+        return replace(self, reseed=reseed)
+
+    def measuring(self, *gauges: Gauge) -> Trial:
+        return replace(self, gauges=(*self.gauges, *gauges))
+
 
 @dataclass
 class Step:

@@ -6,11 +6,12 @@ from html import escape
 from pathlib import Path
 
 from traindx import __version__, messages
-from traindx.core.findings import Evidence, Judged, Report
+from traindx.core.findings import Evidence, Judged, Proof, Report
 from traindx.core.observed import Site
 from traindx.core.text import Language, Text, same
 from traindx.reporters import words
 from traindx.reporters.curves import Marker, Points, figure
+from traindx.reporters.overlay import overlay
 from traindx.signals.monitors import SIX, Quantity
 
 AROUND = 3  # lines of code before and after the guilty one
@@ -19,9 +20,14 @@ PAGE = Path(__file__).with_name("page.html")
 
 def render(report: Report, language: Language, folder: Path | None = None) -> str:
     """``folder`` is where the script ran: file names of the findings are relative to it."""
-    fills = {"LANGUAGE": "zh-CN" if language == "zh" else "en", "WHICH": language,
-             "TITLE": escape(messages.HTML_TITLE.fill(script=report.script).say(language)),
-             "SWITCH": both(messages.HTML_OTHER_LANGUAGE), "BODY": body(report, folder or Path())}
+    title = messages.HTML_TITLE.fill(script=report.script)
+    return page_of(title, body(report, folder or Path()), language)
+
+
+def page_of(title: Text, content: str, language: Language) -> str:
+    """A whole page around ``content``, which holds both languages."""
+    fills = {"LANGUAGE": "zh-CN" if language == "zh" else "en", "WHICH": language, "TITLE": escape(title.say(language)),
+             "SWITCH": both(messages.HTML_OTHER_LANGUAGE), "BODY": content}
     page = PAGE.read_text(encoding="utf-8")
     for name, value in fills.items():
         page = page.replace(f"@@{name}@@", value)
@@ -52,16 +58,25 @@ def _findings(report: Report, folder: Path) -> Iterator[str]:
     if not words.causes(report):
         yield f'<p class="fine">{both(messages.NOTHING_FOUND)}</p>'
     for number, judged in enumerate(found, 1):
-        yield _finding(judged, number, report, folder)
+        yield finding_as_html(judged, number, report, folder, proof_as_html(report.proofs.get(judged.rule)))
 
 
-def _finding(judged: Judged, number: int, report: Report, folder: Path) -> str:
+def finding_as_html(judged: Judged, number: int, report: Report, folder: Path, after: str = "") -> str:
+    """One finding as an ``<article>``; ``after`` is put at its end."""
     finding = judged.finding
     level = f'<span class="level">{both(messages.LEVEL[judged.level])}</span>'
     title = f"<h3>{number} {level} <code>{escape(judged.rule)}</code> {both(judged.title)}</h3>"
     facts = "".join(f"<dt>{both(label)}</dt><dd>{value}</dd>" for label, value in _facts(judged, report))
     return (f'<article class="{judged.level}" id="finding-{number}">{title}{_code(finding.where, folder)}'
-            f"<dl>{facts}</dl>{_evidence(finding.evidence)}</article>")
+            f"<dl>{facts}</dl>{evidence_table(finding.evidence)}{after}</article>")
+
+
+def proof_as_html(proof: Proof | None) -> str:
+    """Outcome, reason and the curves that decided."""
+    if proof is None:
+        return ""
+    picture = overlay(proof.curves)
+    return f"<p><b>{both(messages.PROOF)}</b> {both(words.proof_of(proof))}</p>" + (f"<figure>{picture}</figure>" if picture else "")
 
 
 def _facts(judged: Judged, report: Report) -> Iterator[tuple[Text, str]]:
@@ -102,7 +117,7 @@ def context(site: Site, folder: Path) -> list[tuple[int, str]]:
     return [(first + offset + 1, line) for offset, line in enumerate(lines[first:at + AROUND + 1])]
 
 
-def _evidence(evidence: Iterable[Evidence]) -> str:
+def evidence_table(evidence: Iterable[Evidence]) -> str:
     rows = "".join(
         f"<tr><td>{both(e.what)}</td><td>{both(words.value_of(e.value, e.unit))}</td>"
         f"<td>{both(e.expected if isinstance(e.expected, Text) else same(str(e.expected)))}</td>"

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from traindx import __version__
-from traindx.core.findings import Evidence, Judged, Report
+from traindx.core.findings import Evidence, Judged, Proof, Report
 from traindx.core.observed import Site
 from traindx.core.text import Language, Text
 from traindx.signals.monitors import SIX
@@ -26,10 +26,11 @@ def document(report: Report, language: Language) -> dict[str, Any]:
         "schema": SCHEMA, "traindx": __version__, "script": report.script, "language": language,
         "exit": {"status": report.status, "steps": report.steps, "seconds": round(report.seconds, 3),
                  "stopped": report.stopped},
-        "findings": [_finding(judged, language) for judged in report.findings],
+        "findings": [_proved(judged, report, language) for judged in report.findings],
+        "refuted": [_proved(judged, report, language) for judged in report.refuted],
         "verdicts": [{"rule": verdict.rule, "verdict": verdict.verdict, "why": verdict.why.say(language)}
                      for verdict in report.verdicts],
-        "suppressed": [_finding(judged, language) for judged in report.suppressed],
+        "suppressed": [finding_as_json(judged, language) for judged in report.suppressed],
         "signals": {_NAMES.get(name, name): [[step, _finite(value)] for step, value in points]
                     for name, points in report.signals.items()},
         "nonfinite": _nonfinite(report),
@@ -38,24 +39,40 @@ def document(report: Report, language: Language) -> dict[str, Any]:
     }
 
 
-def _finding(judged: Judged, language: Language) -> dict[str, Any]:
+def _proved(judged: Judged, report: Report, language: Language) -> dict[str, Any]:
+    return finding_as_json(judged, language, report.proofs.get(judged.rule))
+
+
+def finding_as_json(judged: Judged, language: Language, proof: Proof | None = None) -> dict[str, Any]:
     finding = judged.finding
     return {
         "rule": judged.rule, "level": judged.level, "title": judged.title.say(language),
         "cause": finding.cause.say(language), "fix": finding.fix.say(language),
         "where": _place(finding.where), "also": [_place(site) for site in finding.also],
-        "evidence": [_evidence(evidence, language) for evidence in finding.evidence],
+        "evidence": [evidence_as_json(evidence, language) for evidence in finding.evidence],
         "first_step": finding.first_step, "confidence": finding.confidence, "because": finding.because.say(language),
         "explains": list(judged.explains), "explained_by": judged.explained_by, "experiment": judged.experiment,
-        "proof": None,
+        "proof": proof_as_json(proof, language) if proof else None,
     }
+
+
+def proof_as_json(proof: Proof, language: Language) -> dict[str, Any]:
+    return {"outcome": proof.outcome, "experiment": proof.experiment, "effect": proof.effect, "spread": proof.spread,
+            "why": proof.why.say(language), **curves_as_json(proof.curves)}
+
+
+def curves_as_json(curves: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
+    """``curves`` with null where a value is not finite, and ``nonfinite`` that names those."""
+    lost = {name: [[x, str(y)] for x, y in points if not math.isfinite(y)] for name, points in curves.items()}
+    return {"curves": {name: [[x, _finite(y)] for x, y in points] for name, points in curves.items()},
+            "nonfinite": {name: rows for name, rows in lost.items() if rows}}
 
 
 def _place(site: Site | None) -> dict[str, Any] | None:
     return dataclasses.asdict(site) if site else None
 
 
-def _evidence(evidence: Evidence, language: Language) -> dict[str, Any]:
+def evidence_as_json(evidence: Evidence, language: Language) -> dict[str, Any]:
     row = {"what": evidence.what.say(language), "value": _value(evidence.value, language),
            "expected": _value(evidence.expected, language), "origin": evidence.origin, "unit": evidence.unit,
            "step": evidence.step}

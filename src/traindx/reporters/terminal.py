@@ -14,7 +14,7 @@ from traindx.reporters.style import COLUMNS, PLAIN, Style
 from traindx.signals.monitors import Monitor, Monitors
 
 LEAD = f"── {messages.NAME} ── "
-LABELS = (messages.CAUSE, messages.EVIDENCE, messages.FIX, messages.ALSO, messages.EXPLAINS, messages.CONFIDENCE_IS)
+LABELS = (messages.CAUSE, messages.EVIDENCE, messages.FIX, messages.ALSO, messages.EXPLAINS, messages.CONFIDENCE_IS, messages.PROOF)
 PLACES = 3  # that a finding shows beside its first
 REASONS = 3
 FLAT = 0.05  # relative change under which a curve is called flat
@@ -22,11 +22,13 @@ OUTSIDE = 0.05  # share of steps outside the band that is not worth saying
 
 
 def render(report: Report, language: Language, style: Style = PLAIN, columns: int = COLUMNS) -> str:
-    return "\n".join(_Page(report, language, style, columns).lines()) + "\n"
+    return "\n".join(Page(report, language, style, columns).lines()) + "\n"
 
 
 @dataclass(frozen=True)
-class _Page:
+class Page:
+    """The report's parts as lines; other reports borrow ``cause`` and ``labelled``."""
+
     report: Report
     language: Language
     style: Style
@@ -39,8 +41,9 @@ class _Page:
         yield from self._header()
         for number_, judged in enumerate(words.causes(self.report), 1):
             yield ""
-            yield from self._cause(judged, number_)
+            yield from self.cause(judged, number_)
         yield from self._notes()
+        yield from self.withdrawn()
         yield from self._monitors()
         yield ""
         yield from self._last_words()
@@ -58,7 +61,7 @@ class _Page:
 
     # -- one finding ------------------------------------------------------------------------------------------------
 
-    def _cause(self, judged: Judged, number_: int) -> Iterator[str]:
+    def cause(self, judged: Judged, number_: int) -> Iterator[str]:
         level = self.say(messages.LEVEL[judged.level])
         head = f"{number_} {level}  {judged.rule}  "
         first, *rest = wrap(self.say(judged.title), self.columns, head, "  ")
@@ -67,14 +70,16 @@ class _Page:
         yield from (self.style.strong(line) for line in rest)
         yield from self._place(judged.finding.where)
         finding = judged.finding
-        yield from self._labelled(messages.CAUSE, [finding.cause])
-        yield from self._labelled(messages.EVIDENCE, [words.evidence_of(evidence) for evidence in finding.evidence])
-        yield from self._labelled(messages.FIX, [finding.fix])
-        yield from self._labelled(messages.ALSO, self._also(finding.also))
+        yield from self.labelled(messages.CAUSE, [finding.cause])
+        yield from self.labelled(messages.EVIDENCE, [words.evidence_of(evidence) for evidence in finding.evidence])
+        yield from self.labelled(messages.FIX, [finding.fix])
+        yield from self.labelled(messages.ALSO, self._also(finding.also))
         folded = [same(other.rule) for other in words.folded_under(judged, self.report)]
-        yield from self._labelled(messages.EXPLAINS, [words.joined(folded)] if folded else [])
+        yield from self.labelled(messages.EXPLAINS, [words.joined(folded)] if folded else [])
         if finding.confidence != "certain":
-            yield from self._labelled(messages.CONFIDENCE_IS, [words.confidence_of(judged)])
+            yield from self.labelled(messages.CONFIDENCE_IS, [words.confidence_of(judged)])
+        if (proof := self.report.proofs.get(judged.rule)) is not None:
+            yield from self.labelled(messages.PROOF, [words.proof_of(proof)])
 
     def _place(self, site: Site | None) -> Iterator[str]:
         if site is None:
@@ -96,7 +101,7 @@ class _Page:
     def _margin(self) -> int:
         return max(width(self.say(label)) for label in LABELS) + 4
 
-    def _labelled(self, label: Text, entries: list[Text]) -> Iterator[str]:
+    def labelled(self, label: Text, entries: list[Text]) -> Iterator[str]:
         margin = self._margin()
         lead = pad("  " + self.say(label), margin)
         for entry in entries:
@@ -115,6 +120,15 @@ class _Page:
         for judged in notes:
             place = f" ({printable(judged.finding.where.short)})" if judged.finding.where else ""
             yield from wrap(f"{judged.rule}{place}: {self.say(judged.title)}", self.columns, "  ", "      ")
+
+    def withdrawn(self) -> Iterator[str]:
+        """Findings that an experiment has refuted: told, not hidden."""
+        if self.report.refuted:
+            yield ""
+            yield self.say(messages.REFUTED)
+        for judged in self.report.refuted:
+            said = f"{judged.rule}: {self.say(words.proof_of(self.report.proofs[judged.rule]))}"
+            yield from wrap(said, self.columns, "  ", "    ")
 
     def _monitors(self) -> Iterator[str]:
         monitors = Monitors.in_series(self.report.signals).monitors

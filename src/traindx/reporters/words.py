@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 from traindx import messages
-from traindx.core.findings import Evidence, Judged, Report, Verdict
+from traindx.core.findings import Evidence, Judged, Proof, Report, Verdict
 from traindx.core.observed import MAX_STEPS
 from traindx.core.text import Text, number, same
 
@@ -71,6 +71,12 @@ def confidence_of(judged: Judged) -> Text:
     word = messages.CONFIDENCE[judged.finding.confidence]
     because = judged.finding.because
     return messages.REASON.fill(word=word, reason=because) if because.en else word
+
+
+def proof_of(proof: Proof) -> Text:
+    """Outcome and reason in one line."""
+    outcome = messages.OUTCOME[proof.outcome]
+    return messages.PROVED.fill(outcome=outcome, why=proof.why) if proof.why.en else outcome
 
 
 def folded_under(judged: Judged, report: Report) -> list[Judged]:

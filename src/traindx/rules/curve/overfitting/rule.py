@@ -66,7 +66,6 @@ Prechelt (1998)，“Early Stopping - But When?”；倍数是经验值。
 LEVEL = "warning"
 STEP = 5
 EXPLAINS = ("curve/train-val-gap",)
-EXPERIMENT = "half-data"
 
 PASSES = 6
 RISE = 1.15  # last third of the validation passes over the best, for a note

@@ -68,7 +68,6 @@ Karpathy (2019)，“A Recipe for Training Neural Networks”；ln C 与 var(y) 
 """
 LEVEL = "warning"
 STEP = 1
-EXPERIMENT = "overfit"
 
 STEPS = 150  # fewer are too few to know
 CHANCE = 0.99  # of the chance level: what is above it has learnt nothing to speak of

@@ -61,7 +61,6 @@ ZH = """验证集的输入每次都不一样
 LEVEL = "warning"
 STEP = 1
 EXPLAINS = ("curve/train-val-gap", "curve/oscillating")
-EXPERIMENT = "evaluate-twice"
 
 CAUSE = Text("{changed} of {compared} evaluated rows ({share} %) differ from the row at the same place of the pass before, with the same labels.",
              "{compared} 个评估样本里，有 {changed} 个（{share} %）和上一次评估同一位置的样本不同，标签却一样。")

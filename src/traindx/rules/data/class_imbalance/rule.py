@@ -61,7 +61,6 @@ He 和 Garcia，Learning from imbalanced data（2009）。十倍为经验值；�
 LEVEL = "warning"
 STEP = 4
 EXPLAINS = ("curve/plateau",)
-EXPERIMENT = "weight-classes"
 
 TIMES = 10
 RECALL = 0.05

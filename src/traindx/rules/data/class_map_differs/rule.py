@@ -68,7 +68,6 @@ After:
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/*", "data/labels-misaligned", "data/conflicting-labels", "record/*")
-EXPERIMENT = "rename-classes"
 
 LEARNED = 0.7  # share of a class that training guesses right, and that validation gives to its partner
 COUNT = 5  # samples of a class

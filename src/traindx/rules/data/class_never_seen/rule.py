@@ -61,7 +61,6 @@ ZH = """有的输出类别在训练里从没出现过
 LEVEL = "note"
 STEP = 1
 EXPLAINS = ("curve/train-val-gap", "curve/overfitting")
-EXPERIMENT = "stratify"
 
 CAUSE = Text("Of {classes} output classes, {missing} never occurred among {total} training labels.",
              "{classes} 个输出类别里，{missing} 在 {total} 个训练标签中从没出现。")

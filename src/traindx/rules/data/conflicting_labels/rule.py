@@ -63,7 +63,6 @@ Northcutt 等，Confident learning（2021）。样本按内容的 64 位哈希�
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/plateau", "data/duplicates")
-EXPERIMENT = "drop-conflicts"
 
 LEAST_ROWS = 5
 LEAST_SHARE = 0.02

@@ -62,7 +62,7 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/*", "data/same-batch-forever", "data/duplicates", "data/conflicting-labels", "data/labels-misaligned", "init/*",
             "data/split-overlap", "optim/lr-too-low", "data/scaled-twice", "data/class-imbalance")
-EXPERIMENT = "random-input"
+EXPERIMENT = "zero-input"
 
 CAUSE = Text("All {rows} rows fed in {batches} batches are one and the same (values {low} to {high}), while the targets vary.",
              "{batches} 个 batch 共 {rows} 行输入完全相同（取值 {low} 到 {high}），目标却在变化。")

@@ -62,7 +62,6 @@ PyTorch 文档 IterableDataset（多进程读取）。样本按内容的 64 位�
 LEVEL = "warning"
 STEP = 1
 EXPLAINS = ("curve/overfitting",)
-EXPERIMENT = "drop-duplicates"
 
 LEAST_SHARE = 0.2
 

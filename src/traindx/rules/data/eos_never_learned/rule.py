@@ -67,7 +67,6 @@ After:
 """
 LEVEL = "warning"
 STEP = 2
-EXPERIMENT = "own-pad-token"
 
 ROWS = 8  # rows that end in filler, before anything is said
 SHARE = 0.9

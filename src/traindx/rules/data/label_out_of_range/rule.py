@@ -64,7 +64,6 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/*", "numeric/gradient-explosion", "loss/wrong-direction", "data/class-never-seen", "numeric/nonfinite", "init/*",
             "optim/lr-too-high")
-EXPERIMENT = "map-labels"
 
 SIGNS = ("soft_margin_loss", "hinge_embedding_loss")
 

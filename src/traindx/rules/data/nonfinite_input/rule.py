@@ -63,7 +63,6 @@ IEEE 754：NaN 参与的任何运算仍得 NaN。数值本身属实测。
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("numeric/*", "curve/*", "loss/constant", "loss/all-ignored", "init/*", "optim/*")
-EXPERIMENT = "finite-rows"
 
 CAUSE = Text("The {what} of step {step} holds {nans} NaN and {infinities} infinite values (rows {rows} of a batch of {batch}, columns "
              "{columns}), and the loss is not finite from then on.",

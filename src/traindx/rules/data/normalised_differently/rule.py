@@ -66,7 +66,6 @@ scikit-learn 用户指南，common pitfalls：预处理不一致。阈值（尺�
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/train-val-gap", "curve/overfitting", "curve/val-better-than-train", "record/metric-mistake")
-EXPERIMENT = "same-transform"
 
 CAUSE = Text("Evaluated inputs have {ratio} times the spread of the training inputs and lie {shift} standard deviations away (median over {columns} columns).",
              "评估输入的散布是训练输入的 {ratio} 倍，位置差 {shift} 个标准差（{columns} 列的中位数）。")

@@ -66,7 +66,6 @@ Hastie、Tibshirani、Friedman，The Elements of Statistical Learning，7.10.2�
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("data/normalised-differently", "curve/*")
-EXPERIMENT = "refit-on-train"
 
 SHIFT = 0.2  # of a standard deviation: below, the two ways of scaling hardly differ
 

@@ -65,7 +65,6 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/*", "data/duplicates", "data/split-overlap", "data/not-shuffled", "data/class-imbalance", "data/labels-misaligned",
             "speed/loader-in-loop", "data/class-never-seen")
-EXPERIMENT = "new-batches"
 
 LEAST = 16  # steps in a row
 

@@ -61,7 +61,6 @@ torchvision 文档 ToTensor。取值的网格（步长 1/255²）是精确的算
 LEVEL = "warning"
 STEP = 1
 EXPLAINS = ("curve/*", "optim/lr-too-low", "init/activation-collapse", "init/gradient-vanishing", "data/class-imbalance")
-EXPERIMENT = "scale-once"
 
 STEPS = (255, 256, 16, 15)  # grey levels of images
 CRUSHED = 0.05

@@ -65,7 +65,6 @@ Kaufman 等，Leakage in data mining（2012）。样本按内容的 64 位哈希
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("data/duplicates", "curve/*", "data/conflicting-labels")
-EXPERIMENT = "without-shared-rows"
 
 LEAST_ROWS = 5
 LEAST_SHARE = 0.01

@@ -62,7 +62,6 @@ Kaufman 等，Leakage in data mining（2012）。直线在每一行上的误差�
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/*",)
-EXPERIMENT = "drop-column"
 
 EXACT = 1e-3
 

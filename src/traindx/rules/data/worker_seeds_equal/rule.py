@@ -73,7 +73,6 @@ After:
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("data/duplicates", "data/same-batch-forever", "curve/overfitting", "curve/train-val-gap")
-EXPERIMENT = "seed-workers"
 
 ACROSS = Text("{generator} begins in the same state in all {workers} workers: they draw the same random numbers side by side.",
               "{generator} 在 {workers} 个 worker 里的起始状态完全相同：它们同时抽着同样的随机数。")

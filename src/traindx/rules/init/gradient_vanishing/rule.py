@@ -70,7 +70,6 @@ Glorot、Bengio 2010；1e-4 这个界限是经验值。
 LEVEL = "warning"
 STEP = 5
 EXPLAINS = ("curve/plateau", "optim/lr-too-low")
-EXPERIMENT = "norm-before-activation"
 
 RATIO = 1e-4
 LAYERS = 4

@@ -62,7 +62,6 @@ PyTorch CrossEntropyLoss 文档中的 ``ignore_index``；在看到的损失调�
 LEVEL = "error"
 STEP = 2
 EXPLAINS = ("numeric/nonfinite", "loss/constant", "loss/not-connected", "curve/*", "loss/initial-loss-off", "init/*", "optim/*")
-EXPERIMENT = "count-targets"
 
 CAUSE = Text("all {count} targets equal ignore_index ({index}): the loss is {value} and teaches nothing.",
              "{count} 个目标全等于 ignore_index（{index}）：损失是 {value}，什么也学不到。")

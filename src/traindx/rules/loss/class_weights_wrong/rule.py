@@ -65,7 +65,6 @@ ZH = """类别权重偏向了常见类
 LEVEL = "warning"
 STEP = 2
 EXPLAINS = ("data/class-imbalance", "curve/plateau", "loss/initial-loss-off")
-EXPERIMENT = "invert-weights"
 
 INVERTED = Text("class {common} is the most common ({count} of {total}) and has weight {heavy}; class {rare} ({few}) has only {light}.",
                 "类别 {common} 最常见（{total} 个里有 {count} 个），权重是 {heavy}；类别 {rare}（{few} 个）只有 {light}。")

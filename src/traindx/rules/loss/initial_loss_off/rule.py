@@ -64,7 +64,7 @@ Karpathy，A recipe for training neural networks（2019）：先核对初始损�
 LEVEL = "warning"
 STEP = 1
 EXPLAINS = ("curve/spike",)
-EXPERIMENT = "smaller-head"
+EXPERIMENT = "other-seeds"
 
 FAR = 3.0  # nats above chance; logits of standard deviation 2.4
 NEAR = 1.0

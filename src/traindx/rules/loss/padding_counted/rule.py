@@ -61,7 +61,6 @@ PyTorch CrossEntropyLoss 文档中的 ``ignore_index``；占比是在最初几�
 LEVEL = "warning"
 STEP = 2
 EXPLAINS = ("data/class-imbalance", "curve/plateau", "loss/initial-loss-off", "curve/val-better-than-train", "optim/lr-too-low")
-EXPERIMENT = "ignore-padding"
 
 CAUSE = Text("{share} % of the targets are the filler {token} at the ends of the rows, and {function} counts them like real ones.",
              "目标里有 {share} % 是每行末尾的填充 {token}，{function} 把它们和真实目标一样计入。")

@@ -60,7 +60,6 @@ ZH = """损失对 batch 求和
 """
 LEVEL = "note"
 STEP = 4
-EXPERIMENT = "mean-reduction"
 
 CAUSE = Text("{function} sums over the {count} samples of a batch, and the sum itself is the loss: the learning rate depends on the batch size.",
              "{function} 对 batch 里的 {count} 个样本求和，这个和直接当作损失：学习率会随 batch 大小而变。")

@@ -68,7 +68,6 @@ ZH = """语言模型的目标移位错了
 LEVEL = "error"
 STEP = 2
 EXPLAINS = ("loss/initial-loss-off", "curve/*", "data/labels-misaligned", "data/duplicates")
-EXPERIMENT = "shift-by-one"
 
 UNSHIFTED = Text("the targets are the model's own input, not shifted: at each step it predicts the token that it has just been given.",
                  "目标就是模型自己的输入，没有移位：每一步预测的都是刚给它的词元。")

@@ -74,6 +74,7 @@ LEVEL = "error"
 STEP = 0
 EXPLAINS = ("curve/*", "optim/lr-too-high", "optim/lr-too-low", "numeric/*", "init/*", "optim/clip-always", "loss/unscaled-target",
             "optim/decay-too-strong", "data/*", "loss/initial-loss-off")
+EXPERIMENT = "flip-sign"
 
 ENOUGH = 5  # measured updates
 AGREE = 0.8  # share of them that must climb

@@ -69,7 +69,6 @@ Wu、He 2018《Group Normalization》：batch 越小，BatchNorm 的误差越大
 LEVEL = "warning"
 STEP = 3
 EXPLAINS = ("curve/oscillating", "curve/train-val-gap", "mode/bn-stats-diverge")
-EXPERIMENT = "group-norm"
 
 FEWEST = 8  # values per channel; rule of thumb
 MOST = 0.8  # of the training calls must be so small

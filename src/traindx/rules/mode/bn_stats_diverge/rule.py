@@ -69,7 +69,6 @@ PyTorch 文档 BatchNorm 关于 momentum 的说明；各界限是经验值。
 LEVEL = "warning"
 STEP = 3
 EXPLAINS = ("curve/train-val-gap", "curve/overfitting")
-EXPERIMENT = "update-bn"
 
 MEAN, SPREAD = 1.0, 4.0  # standard deviations; factor of the variances
 LAST = 3  # looks in a row

@@ -84,7 +84,7 @@ LEVEL = "error"
 STEP = 3
 EXPLAINS = ("curve/train-val-gap", "curve/overfitting", "curve/noise-sized-gain", "repro/validation-moves-rng",
             "mode/bn-stats-diverge", "mode/graph-in-validation", "mode/bn-small-batch")
-EXPERIMENT = "same-input-twice"
+EXPERIMENT = "eval-in-validation"
 
 CAUSE = Text(
     "{model} is evaluated here in train mode: {layers}. {grad}eval() was not in force.",

@@ -72,7 +72,6 @@ PyTorch 文档 BatchNorm2d（训练时持续估计）；Keras 迁移学习指南
 LEVEL = "warning"
 STEP = 3
 EXPLAINS = ("curve/train-val-gap", "mode/bn-stats-diverge")
-EXPERIMENT = "backbone-in-eval"
 
 LOOKS = 4
 DRIFT = 0.1  # standard deviations; rule of thumb: the noise of small batches stays below

@@ -72,7 +72,6 @@ PyTorch 文档「Autograd mechanics」中关于局部关闭梯度的一节。
 """
 LEVEL = "note"
 STEP = 6
-EXPERIMENT = "no-grad"
 
 FEWEST = 3  # forwards; a single look costs little
 CAUSE = Text("{model} is evaluated here with gradients on: {count} forwards built a graph, and no backward followed.",

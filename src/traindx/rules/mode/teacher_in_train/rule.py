@@ -69,7 +69,6 @@ Hinton、Vinyals、Dean 2015《Distilling the knowledge in a neural network》�
 LEVEL = "warning"
 STEP = 3
 EXPLAINS = ("curve/plateau", "curve/noise-sized-gain")
-EXPERIMENT = "teacher-in-eval"
 
 IN_STEP = 0.5  # of the steps since it first ran: it takes part in the training step itself
 FEWEST = 5  # forwards

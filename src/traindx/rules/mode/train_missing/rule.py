@@ -81,7 +81,6 @@ PyTorch 文档 Module.train 与 Module.eval。
 LEVEL = "error"
 STEP = 3
 EXPLAINS = ("curve/*", "mode/bn-stats-diverge")
-EXPERIMENT = "train-after-validation"
 
 SHARE = 0.25  # rule of thumb: of the steps after the first switch; recipes that switch for a moment stay below
 STEPS = 4  # fewer steps in eval mode prove nothing

@@ -78,7 +78,7 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/*", "optim/lr-too-low", "optim/clip-always", "numeric/gradient-explosion", "loss/constant", "init/gradient-vanishing",
             "numeric/fp16-underflow")
-EXPERIMENT = "no-clip"
+EXPERIMENT = "unscale-before-clip"
 
 CAUSE = Text(
     "{function} sees gradients that are still multiplied by {scale}: after unscaling, at most a norm of {rest} is left instead of {limit}.",

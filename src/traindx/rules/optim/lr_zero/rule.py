@@ -70,6 +70,7 @@ PyTorch torch.optim.lr_scheduler 文档；计划好的衰减低于峰值千分�
 LEVEL = "error"
 STEP = 3
 EXPLAINS = ("curve/*", "optim/lr-too-low", "loss/constant", "numeric/low-precision-weights", "optim/scheduler-before-step")
+EXPERIMENT = "lr-set"
 
 LOW = 1e-3  # of the rate that was meant
 SHARE = 0.5  # of the steps spent there

@@ -73,6 +73,7 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/*", "optim/params-stale", "optim/lr-too-low", "loss/constant", "init/gradient-vanishing", "optim/window-lost",
             "optim/grad-not-reset-for-some", "optim/missing-zero-grad", "init/symmetric", "optim/frozen-by-accident")
+EXPERIMENT = "all-parameters"
 
 CAUSE = Text("{names}: {count} trainable elements get gradients but are in no optimizer, and never moved in {walks} steps looked at.",
              "{names}：{count} 个可训练元素有梯度，却不在任何优化器里；抽查的 {walks} 步里，它们从未动过。")

@@ -72,6 +72,7 @@ STEP = 1
 EXPLAINS = ("curve/*", "optim/lr-too-low", "optim/lr-too-high", "loss/constant", "loss/initial-loss-off", "init/gradient-vanishing",
             "optim/missing-zero-grad", "optim/no-step", "optim/grad-not-reset-for-some", "optim/window-lost", "optim/params-missing",
             "optim/frozen-by-accident", "numeric/low-precision-weights")
+EXPERIMENT = "all-parameters"
 
 CAUSE = Text("{optimizer} took {steps} steps on {held} parameters that take part in no loss; the {new} trainable parameters that do are in no optimizer.",
              "{optimizer} 走了 {steps} 步，但它持有的 {held} 个参数都不参与损失；真正参与损失的 {new} 个可训练参数不在任何优化器里。")

@@ -71,7 +71,6 @@ PyTorch 文档「How to adjust learning rate」（1.1 版起的顺序）。根�
 """
 LEVEL = "warning"
 STEP = 1
-EXPERIMENT = "swap-order"
 
 CAUSE = Text("{name}.step() runs before the first optimizer.step(): the first learning rate of the schedule is skipped.",
              "{name}.step() 在第一次 optimizer.step() 之前执行：调度的第一个学习率被跳过了。")

@@ -70,6 +70,7 @@ STEP = 1
 EXPLAINS = ("curve/*", "optim/params-missing", "optim/params-stale", "optim/lr-too-low", "optim/missing-zero-grad", "optim/window-lost",
             "optim/grad-not-reset-for-some", "init/gradient-vanishing", "init/symmetric", "loss/constant", "mode/eval-missing",
             "optim/no-step", "init/activation-collapse", "optim/frozen-by-accident")
+EXPERIMENT = "all-parameters"
 
 CAUSE = Text("{owner} uses {layers} that it does not register ({count} elements): parameters() leaves them out, no optimizer holds them, they never moved.",
              "{owner} 用到了 {layers}，却没有注册（{count} 个元素）：parameters() 里没有它们，优化器拿不到，它们从未动过。")

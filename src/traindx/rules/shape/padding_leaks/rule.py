@@ -68,7 +68,6 @@ After:
 LEVEL = "warning"
 STEP = 1
 EXPLAINS = ("curve/train-val-gap", "curve/plateau", "optim/lr-too-low")
-EXPERIMENT = "cut-padding"
 
 LOUD = 0.1  # standard deviations of the output (rule of thumb): less is drowned by what training itself moves
 FIXED = 0.3  # where every batch has the same width, the same row is at least always wrong in the same way

@@ -1,0 +1,91 @@
+"""Step 2: loss and output. Does it start where theory says, use its input, keep samples apart, repeat itself in eval mode?"""
+from __future__ import annotations
+
+from statistics import mean
+from typing import Any
+
+from traindx.core.exams import StepResult
+from traindx.core.findings import Evidence
+from traindx.core.text import Text, number
+from traindx.core.trials import Condition, Gauge, Trace
+from traindx.experiments.case import Case
+from traindx.experiments.proofs import curve
+from traindx.experiments.statistics import Comparison, decide, level
+
+SEEDS = 5
+STEPS = 100
+AT_START = Text("initial loss at {count} seeds", "{count} 个种子下的初始损失")
+BASELINE = Text("the same with all inputs zero", "把输入全部置零再来一次")
+APART = Text("samples kept apart, and the same input twice", "样本之间是否独立，同一输入两次是否一致")
+PASSED = Text("the loss starts where theory puts it, and the input is used", "损失从理论值附近起步，输入也用上了")
+PASSED_PARTLY = Text("nothing wrong was measured; not everything could be measured", "测到的都没问题，但有些量测不了")
+UNUSED = Text("with all inputs zero the loss falls just as far: the input is not used", "输入全部置零，损失降得一样多：输入没有派上用场")
+LEAKS = Text("in eval mode the output of a sample changes with another sample", "推理模式下，一个样本的输出会随另一个样本改变")
+UNEQUAL = Text("in eval mode the same input gives two different outputs", "推理模式下，同一个输入给出两个不同的输出")
+INITIAL = Text("initial loss, mean over seeds", "初始损失（多个种子的平均）")
+THEORY = Text("{theory} for outputs that know nothing", "输出一无所知时为 {theory}")
+EXCESS = Text("excess of the initial loss, told as the standard deviation of the logits", "初始损失的超出量，折算成 logits 的标准差")
+SMALL = Text("below 1", "小于 1")
+SPREAD = Text("log loss with inputs zeroed minus as written", "输入置零与原样的对数损失之差")
+ABOVE = Text("above 0", "大于 0")
+
+
+def examine(case: Case) -> StepResult:
+    plain = case.bench.plain
+    starts = case.bench.run(AT_START.fill(count=SEEDS), [
+        plain.measuring(Gauge("initial_loss")).for_steps(1).seeded(seed) for seed in range(SEEDS)])
+    apart = case.bench.one(APART, plain.measuring(Gauge("batch_dependence"), Gauge("eval_twice")).for_steps(2))
+    result = StepResult(2, "passed", PASSED)
+    result.evidence += _initial(starts)
+    faults = [*_unused(case, result), *_apart(apart)]
+    if faults:
+        result.verdict, result.why = "failed", faults[0]
+    elif len(result.evidence) < 2:
+        result.why = PASSED_PARTLY
+    return result
+
+
+def _initial(starts: list[Trace]) -> list[Evidence]:
+    facts = [trace.facts.get("initial_loss") or {} for trace in starts]
+    values = [fact["value"] for fact in facts if isinstance(fact.get("value"), (int, float))]
+    theory = next((fact["chance"] for fact in facts if isinstance(fact.get("chance"), (int, float))), None)
+    if not values:
+        return []
+    evidence = [Evidence(INITIAL, mean(values), THEORY.fill(theory=number(theory)) if theory else "", step=1)]
+    excess = [fact["implied_std"] for fact in facts if isinstance(fact.get("implied_std"), (int, float))]
+    return evidence + ([Evidence(EXCESS, mean(excess), SMALL, "formula", step=1)] if excess else [])
+
+
+def _unused(case: Case, result: StepResult) -> list[Text]:
+    """The input-independent baseline: a sound model does better with its input than without."""
+    base = case.bench.plain.for_steps(STEPS)
+    seeds = [base.seeded(seed) for seed in range(3)]
+    blind = [trial.under(Condition("zero_inputs")) for trial in seeds]
+    traces = case.bench.run(BASELINE, [*seeds, *blind])
+    plain, zeroed = traces[:3], traces[3:]
+    if any(trace.failed_conditions() for trace in zeroed):
+        return []
+    levels = [[level(trace.losses) for trace in side] for side in (plain, zeroed)]
+    if any(value is None for side in levels for value in side):
+        return []
+    comparison = Comparison(tuple(map(_float, levels[0])), tuple(map(_float, levels[1])), "higher")
+    result.evidence.append(Evidence(SPREAD, comparison.effect, ABOVE))
+    result.curves = {"as written": curve(plain[0]), "inputs zero": curve(zeroed[0])}
+    return [UNUSED] if _fell(plain) and decide(comparison, True, True) == "refuted" else []
+
+
+def _float(value: float | None) -> float:
+    return float(value or 0.0)
+
+
+def _fell(traces: list[Trace]) -> bool:
+    """Whether the loss as written came down at all: else the baseline says nothing."""
+    falls = [(level(trace.losses, 1), level(trace.losses)) for trace in traces]
+    return all(start is not None and end is not None and start - end > 0.1 for start, end in falls)
+
+
+def _apart(trace: Trace) -> list[Text]:
+    """Measured in eval mode, where BatchNorm and dropout no longer mix or draw."""
+    leaks: dict[str, Any] = trace.facts.get("batch_dependence") or {}
+    twice: dict[str, Any] = trace.facts.get("eval_twice") or {}
+    return [*([LEAKS] if leaks.get("mixes") else []), *([UNEQUAL] if twice.get("equal") is False else [])]
