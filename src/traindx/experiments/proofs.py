@@ -33,7 +33,7 @@ def prove(bench: Bench, judged: Judged) -> Proof | None:
     title = PROVING.fill(rule=judged.rule, title=plan.title)
     if isinstance(plan, Measurement):
         return _by_measurement(bench, name, plan, title)
-    return _by_comparison(bench, name, plan, _aimed(plan, judged), title)
+    return _by_comparison(bench, name, plan, _aimed(plan, judged), title, max(0, judged.finding.first_step - 1))
 
 
 def _aimed(plan: Plan, judged: Judged) -> tuple[Condition, ...]:
@@ -49,9 +49,11 @@ def _aimed(plan: Plan, judged: Judged) -> tuple[Condition, ...]:
 AIMED = frozenset(("squeeze_operand",))  # conditions that act at the finding's own lines
 
 
-def _by_comparison(bench: Bench, name: str, plan: Plan, change: tuple[Condition, ...], title: Text) -> Proof:
+def _by_comparison(bench: Bench, name: str, plan: Plan, change: tuple[Condition, ...], title: Text, before: int) -> Proof:
+    """``before``: steps until the fault begins, as in a second phase of training; horizons count from there."""
     undecided = Proof("undecided", name)
     for horizon, seeds, last in _stages(plan):
+        horizon += before
         plain, changed = _pairs(bench, title, change, horizon, seeds)
         if (problem := _unusable(plain, changed, change)) is not None:
             return Proof("undecided", name, why=problem)
