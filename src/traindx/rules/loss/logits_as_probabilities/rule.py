@@ -68,6 +68,7 @@ LEVEL = "error"
 STEP = 2
 EXPLAINS = ("curve/*", "loss/initial-loss-off", "numeric/gradient-explosion", "init/dead-units", "optim/lr-too-high", "loss/wrong-direction",
             "loss/unscaled-target", "numeric/nonfinite", "optim/clip-always", "data/labels-misaligned", "numeric/unstable-op")
+EXPERIMENT = "log-softmax-first"
 
 NLL = Text("{function} expects log-probabilities, but its input is {what}.", "{function} 要的是对数概率，送进去的却是{what}。")
 SCORES = Text("raw scores: the exponentials of a row sum to {total}, not to 1", "原始分数：每行取指数再求和是 {total}，不是 1")

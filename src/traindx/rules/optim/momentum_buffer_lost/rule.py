@@ -77,6 +77,7 @@ After:
 LEVEL = "warning"
 STEP = 1
 EXPLAINS = ("curve/spike", "curve/oscillating", "curve/plateau", "optim/lr-too-high", "optim/lr-too-low")
+EXPERIMENT = "build-once"
 
 CAUSE = Text("{name} was built {count} times for the same parameters, about every {steps} steps: its moments start from zero each time.",
              "{name} 为同一批参数建了 {count} 次，大约每 {steps} 步一次：动量和各阶矩每次都从零开始。")
