@@ -15,8 +15,8 @@ NODES = 100_000  # of a graph that are walked
 
 
 class IncludeMissingParameters(Intervention):
-    """They join its first group, so that its rate, its decay and its schedulers are theirs. Done once, after the first
-    backward, before anything is clipped or stepped.
+    """They join its first group, so that its rate, its decay and its schedulers are theirs. Looked for at every
+    backward, for layers may be put in later, before anything is clipped or stepped.
     """
 
     NOTHING = Text("Every parameter that gets a gradient belongs to an optimizer.", "凡是得到梯度的参数，都在某个优化器里。")
@@ -24,16 +24,14 @@ class IncludeMissingParameters(Intervention):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self._optimizers: list[weakref.ref[Optimizer]] = []
-        self._done = False
 
     def on_optimizer(self, optimizer: Optimizer) -> None:
         self._optimizers.append(weakref.ref(optimizer))
 
     def before_backward(self, run: Backward) -> None:
         optimizers = [optimizer for ref in self._optimizers if (optimizer := ref()) is not None]
-        if self._done or not run.fills_grad or not optimizers:
+        if not run.fills_grad or not optimizers:
             return
-        self._done = True
         held = {id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
         missing = [p for p in _leaves(run.roots) if id(p) not in held]
         if missing:

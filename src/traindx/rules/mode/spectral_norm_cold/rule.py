@@ -66,7 +66,6 @@ PyTorch torch.nn.utils.spectral_norm 文档；奇异值由 torch.linalg 算出�
 """
 LEVEL = "warning"
 STEP = 1
-EXPERIMENT = "iterate-first"
 
 OFF = 1.3  # times the value that the norm promises (rule of thumb): a trained estimate is right to a few per cent
 

@@ -74,7 +74,6 @@ PyTorch torch.amp 文档（autocast 应包住前向，包括损失）。
 """
 LEVEL = "warning"
 STEP = 1
-EXPERIMENT = "forward-inside"
 
 CALLS = 8
 
