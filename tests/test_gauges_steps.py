@@ -203,13 +203,14 @@ def test_a_wrong_sign_is_found_at_its_link(changes, signs):
 
 @pytest.mark.parametrize("function, target", [
     ("nll_loss", torch.tensor([0, 2, 1])), ("cross_entropy", torch.tensor([0, -100, 1])), ("mse_loss", torch.randn(3, 4)),
-    ("l1_loss", torch.randn(3, 4)), ("binary_cross_entropy_with_logits", torch.rand(3, 4).round()),
+    ("l1_loss", torch.randn(3, 4)), ("mse_loss", torch.randn(3)), ("binary_cross_entropy_with_logits", torch.rand(3, 4).round()),
 ])
 def test_every_loss_falls_towards_its_label(function, target):
     def loss(out, y):
         return getattr(F, function)(out.log_softmax(1) if function == "nll_loss" else out, y)
+    model = nn.Linear(5, 4) if target.dim() > 1 or not target.is_floating_point() else nn.Sequential(nn.Linear(5, 1), nn.Flatten(0))
     with trial(Gauge("descends")) as facts:
-        fit(nn.Linear(5, 4), torch.randn(3, 5), target, loss)
+        fit(model, torch.randn(3, 5), target, loss)
     assert facts["descends"]["outputs"][0]["slope"] < 0 and facts["descends"]["outputs"][0]["rising"] == 0
 
 
@@ -221,6 +222,22 @@ def test_steps_of_length_nothing_are_passed_over():
         optimizer.param_groups[0]["lr"] = 0.1
         fit(model, torch.randn(4, 2), torch.randint(2, (4,)), optimizer=optimizer, steps=1)
     assert facts["descends"]["step"] == 4 and facts["descends"]["descent"] == pytest.approx(1, abs=1e-6)
+
+
+def test_updates_by_hand_are_measured_as_far_as_they_go():
+    torch.manual_seed(0)
+    model, x, y = nn.Linear(4, 1), torch.randn(8, 4), torch.randn(8, 1)
+    with trial(Gauge("descends"), Gauge("sharpness"), Gauge("layers")) as facts:
+        for _ in range(2):
+            F.mse_loss(model(x), y).backward()
+            with torch.no_grad():
+                for p in model.parameters():
+                    p -= 0.1 * p.grad
+                    p.grad = None
+    design = torch.cat([x, torch.ones(8, 1)], 1).double()
+    assert facts["sharpness"]["value"] == pytest.approx(float(torch.linalg.eigvalsh(2 * design.T @ design / 8).max()), rel=1e-3)
+    assert facts["sharpness"]["lr"] is None and facts["descends"]["outputs"][0]["slope"] < 0 and facts["descends"]["descent"] is None
+    assert facts["layers"]["measured"][0]["layers"][0]["type"] == "Linear"
 
 
 def test_lanczos_finds_the_top_of_known_matrices_and_stops_honestly():

@@ -30,6 +30,7 @@ class Measurement(Watcher):
     ``gradient_kept``: cosine between the gradient of what went backward and ``.grad`` at the step (1: untouched but for its length).
     ``step_against_gradient``: cosine between ``-.grad`` and the movement of the parameters. ``descent``: between minus the
     gradient of what went backward and the movement: above 0, a small step lowers the loss, whatever the learning rate.
+    Without an optimizer of torch only ``outputs`` are told, the others are null.
     """
 
     def begin(self, stack: ExitStack) -> None:
@@ -82,7 +83,10 @@ class Measurement(Watcher):
                 "lr": float(group["lr"]), "maximize": bool(group.get("maximize", False))}
 
     def at_end(self) -> None:
-        self.not_measured(NO_STEP.fill(steps=STEPS))
+        if not self._outputs:
+            return self.not_measured(NO_STEP.fill(steps=STEPS))
+        self.send({"step": None, "outputs": self._outputs[:LOSSES], **dict.fromkeys(
+            ("gradient_kept", "step_against_gradient", "descent", "optimizer", "lr", "maximize"))})
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
@@ -93,7 +97,8 @@ def _slope(call: LossCall, gradient: Tensor) -> dict[str, Any] | None:
     direction = towards(call)
     if direction is None:
         return None
-    product = (gradient.detach().cpu().double() * direction).reshape(direction.shape[0] if direction.dim() > 1 else -1, -1).sum(1)
+    product = gradient.detach().cpu().double() * direction
+    product = product.flatten(1).sum(1) if product.dim() > 1 else product.reshape(-1)
     counted = product != 0
     return {"function": call.function, "site": encode(call.site), "slope": cosine([gradient.detach().cpu()], [direction]),
             "rising": float((product > 0).sum() / counted.sum()) if bool(counted.any()) else None}

@@ -127,6 +127,10 @@ class Measurement(Watcher):
 
     def after_step(self, optimizer: torch.optim.Optimizer, step: int) -> None:
         self._step = step + 1
+        self._finish()
+        self.done = step >= max(self.asked["steps"])
+
+    def _finish(self) -> None:
         run, self._pass = self._pass, None
         for hook in self._hooks:
             hook.remove()
@@ -134,9 +138,9 @@ class Measurement(Watcher):
         if run is not None:
             self._measured.append(told(run))
             self.send({"measured": self._measured})
-        self.done = step >= max(self.asked["steps"])
 
     def at_end(self) -> None:
+        self._finish()
         if not self._measured:
             self.not_measured(NO_CALL.fill(steps=", ".join(map(str, self.asked["steps"]))))
 

@@ -47,7 +47,8 @@ class Measurement(Watcher):
 
     For Adam, AdamW and RMSprop ``preconditioned`` {value, limit, lr, ...}: the eigenvalue in the metric that they divided by
     in the step before: so from step 2 on, and it settles when the second moments do, after about 1 / (1 - b2) steps.
-    Where a step is made of several backwards, the first stands for all (``backwards``).
+    Where a step is made of several backwards, the first stands for all (``backwards``). Without an optimizer of torch it
+    is the first backward alone (``backwards`` null), and what needs one is null.
     """
 
     settings: ClassVar[dict[str, Any]] = {"at": 1, "iterations": 80, "tolerance": 1e-3, "seed": 0}
@@ -121,6 +122,10 @@ class Measurement(Watcher):
         self._step = step + 1
 
     def at_end(self) -> None:
+        if self._found is not None:  # an update by hand: its limit is 2 / value where it is a plain one
+            value = self._found["value"]
+            return self.send({"at": self.asked["at"], "backwards": None, **self._found, "limit": 2 / value if value > 0 else None,
+                              "lr": None, "optimizer": None, "multiplier": None})
         self.not_measured(TOO_SHORT.fill(at=self.asked["at"]))
 
 
