@@ -190,6 +190,11 @@ def test_fix_lr(act):
     assert act(LOADER, ("fix_lr", {"lr": 0.003})).losses == act(by_hand).losses
 
 
+def test_fix_lr_can_rise_step_by_step(act):
+    rates = [step.lr for step in act(LOADER, ("fix_lr", {"lr": 1e-4, "factor": 2.0})).steps]
+    assert rates[:5] == pytest.approx([1e-4, 2e-4, 4e-4, 8e-4, 16e-4])
+
+
 def test_no_weight_decay(act):
     trace = act(LOADER, "no_weight_decay")
     assert trace.losses == act(edited(LOADER, ("weight_decay=0.1", "weight_decay=0.0"))).losses

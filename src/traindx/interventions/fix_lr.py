@@ -1,4 +1,4 @@
-"""The same learning rate ``lr`` in every step and group, whatever a scheduler makes of it."""
+"""The same learning rate ``lr`` in every step and group, whatever a scheduler makes of it; or one that rises by ``factor`` a step."""
 from __future__ import annotations
 
 from typing import Any
@@ -16,10 +16,11 @@ class FixLr(GroupSetting):
     KEY = "lr"
     NOTHING = Text("No optimizer of torch with a learning rate took a step.", "没有带学习率的 torch 优化器走过一步。")
 
-    def __init__(self, stage: Stage, lr: float) -> None:
+    def __init__(self, stage: Stage, lr: float, factor: float = 1.0) -> None:
         super().__init__(stage)
-        self.lr = float(lr)
+        self.lr, self.factor = float(lr), float(factor)
 
     def changed(self, value: Any) -> Any:
         self.touch()  # also where the program's rate happens to be this one
-        return torch.full_like(value, self.lr) if isinstance(value, torch.Tensor) else self.lr
+        rate = self.lr * self.factor ** self.stage.steps
+        return torch.full_like(value, rate) if isinstance(value, torch.Tensor) else rate
