@@ -350,7 +350,7 @@ def test_only_what_was_asked_for_is_examined():
 
 def test_a_program_without_training_is_said_to_have_none():
     report = walk(lambda trial: [])
-    assert all(step.verdict == "not-checked" for step in report.steps) and report.remarks
+    assert all(step.verdict == "not-checked" for step in report.steps) and report.remarks and report.impossible
 
 
 def test_a_finding_that_is_not_there_is_not_proved():

@@ -90,6 +90,7 @@ def begin(bench: Bench, report: ExamReport) -> Case | None:
     report.sandbox = first.sandbox
     report.repeatable = same(first, second)
     if (why := cannot_be_examined(first, bench.plain.budget.seconds)) is not None:
+        report.impossible = True
         report.remarks.append(CANNOT.fill(why=why))
         _fill(report, why)
         return None

@@ -23,9 +23,9 @@ ABOUT = Text("walk the diagnosis tree, and prove each cause by re-running the sc
 DETAILS = Text(
     "Runs the unmodified script again and again for a few steps, in child processes that cannot write your files, and changes one "
     "condition at a time. Steps: 0 overfit, 1 data, 2 output, 3 lr, 4 init, 5 numerics, 6 capacity; also: seeds. "
-    "It stops at the first step that fails. Exit status 0 whatever is found; 2 for bad usage.",
+    "It stops at the first step that fails. Exit status 0 whatever is found; 2 for bad usage, or a program that cannot be examined.",
     "在写不了你文件的子进程里，把未改动的脚本一次次重跑几步，每次只改一个条件。步骤：0 overfit、1 data、2 output、3 lr、4 init、"
-    "5 numerics、6 capacity；另有 seeds。遇到第一个不通过的步骤就停。无论查出什么，退出状态都是 0；用法错误是 2。")
+    "5 numerics、6 capacity；另有 seeds。遇到第一个不通过的步骤就停。无论查出什么，退出状态都是 0；用法有错、或程序没法检查时是 2。")
 OPT_STEP = Text("only these steps, by name or number, separated by commas", "只做这些步骤（名字或编号，用逗号分隔）")
 OPT_ALL = Text("go on past a step that fails (later verdicts then rest on a training known to be wrong)",
                "某一步没过也继续（后面的结论就建立在一个已知有错的训练上）")
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             report = exam.examine(bench, shown, steps, options.everything, seeds)
     _write(report, options, language)
-    return 130 if report.interrupted else 0
+    return 130 if report.interrupted else 2 if report.impossible else 0
 
 
 def program_from(options: argparse.Namespace) -> Program:

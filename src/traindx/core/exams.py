@@ -82,3 +82,4 @@ class ExamReport:
     trials: int = 0
     seconds: float = 0.0
     interrupted: bool = False
+    impossible: bool = False  # the program cannot be examined at all: ``remarks`` say why
