@@ -125,7 +125,7 @@ _INIT = Text("weights drawn anew by He's scheme", "用 He 方案重新抽取权�
 PLANS: dict[str, Plan | Measurement] = {
     "lr-x0.1": Plan(_TENTH, _scale(0.1), refutes=True),
     "lr-tenth": Plan(_TENTH, _scale(0.1), refutes=True),
-    "lr-x10": Plan(_TENFOLD, _scale(10), refutes=True),
+    "lr-x10": Plan(_TENFOLD, _scale(10), FALL, horizons=(150, 600), refutes=True),
     "lr-set": Plan(Text("a constant learning rate of 1e-3", "固定学习率 1e-3"), (Condition("fix_lr", {"lr": 1e-3}),)),
     "divide-lr": Plan(Text("accumulated gradients averaged", "累积的梯度取平均"), (Condition("average_accumulation"),)),
     "decay-0": Plan(Text("weight decay 0", "权重衰减设为 0"), (Condition("no_weight_decay"),), refutes=True),
