@@ -14,6 +14,7 @@ from traindx.core.trials import Condition, ConditionState, Program, Step, Trace
 from traindx.errors import UsageError
 from traindx.exam import chosen_steps, examine, prove_one
 from traindx.experiments import bench as benches
+from traindx.experiments import kept
 from traindx.experiments.bench import Bench, OutOfTime
 from traindx.experiments.plans import PLANS, Measurement
 from traindx.experiments.proofs import prove
@@ -229,6 +230,19 @@ def test_traces_are_found_again_by_a_later_exam(tmp_path):
     one = first.one(same("a"), first.plain)
     again = second.one(same("a"), second.plain)
     assert again.losses[0] == one.losses[0] == 1.0 and math.isnan(again.losses[1]) and not second.engine.ran
+
+
+def test_what_is_kept_belongs_to_one_state_of_the_code(tmp_path):
+    (tmp_path / "train.py").write_text("a = 1")
+    program = Program("train.py", cwd=str(tmp_path))
+    before = kept.fingerprint(program)
+    assert before == kept.fingerprint(program) != kept.fingerprint(Program("train.py", args=("--lr", "1"), cwd=str(tmp_path)))
+    (tmp_path / "model.py").write_text("b = 2")
+    assert kept.fingerprint(program) != before
+    folder = kept.folder_for(program)
+    assert folder is not None and folder.is_dir() and tmp_path not in folder.parents and folder.parent.stat().st_mode & 0o077 == 0
+    kept.forget(folder)
+    assert not folder.exists()
 
 
 def test_no_trial_is_begun_when_the_time_is_used_up():

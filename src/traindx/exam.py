@@ -55,6 +55,7 @@ def examine(bench: Bench, script: str, steps: Collection[str] = (), everything: 
         report.interrupted = True
         _fill(report, STOPPED)
     except OutOfTime:
+        report.unfinished = True
         _fill(report, NO_TIME)
     report.trials, report.seconds = bench.run_count, time.monotonic() - began
     return report
@@ -173,6 +174,7 @@ def prove_one(bench: Bench, script: str, rule: str) -> ExamReport:
     except KeyboardInterrupt:
         report.interrupted = True
     except OutOfTime:
+        report.unfinished = True
         report.remarks.append(NO_TIME)
     report.trials, report.seconds = bench.run_count, time.monotonic() - began
     return report

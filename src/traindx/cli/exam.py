@@ -41,10 +41,10 @@ OPT_ISOLATE = Text("a fresh python for every run (slow, for scripts that do not 
 OPT_RESUME = Text("take runs that an interrupted exam has already made", "沿用上次中断时已经跑完的部分")
 OPT_HTML = Text("write the report as one HTML page with all curves", "把报告写成一个带全部曲线的 HTML 页面")
 OPT_JSON = Text("write the report as JSON; - for stdout", "把报告写成 JSON；- 表示 stdout")
+GO_ON = Text("the runs made so far are kept; the same command with --resume goes on from there", "已经跑完的部分留着；同样的命令加上 --resume 就接着做")
 NO_SCRIPT = Text("traindx exam needs a script or -m MODULE, for example: traindx exam train.py --epochs 3",
                  "traindx exam 需要一个脚本或 -m MODULE，例如：traindx exam train.py --epochs 3")
 NOT_A_NUMBER = Text("argument {option}: must be a number above 0, but is {value!r}", "参数 {option}：应当是大于 0 的数，现在是 {value!r}")
-CACHE = ".traindx-exam"
 
 
 def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
@@ -73,18 +73,26 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from traindx import exam
+    from traindx.experiments import kept
     program = program_from(options)
     steps = exam.chosen_steps(options.step)
     plan, seeds = _plan(options), int(_number("-n", options.seeds))
     language = language_from(options.lang)
     rule = rule_named(options.finding) if options.finding else None
     shown = program.script or f"-m {program.module}"
-    with bench_for(program, language, **plan) as bench:
+    folder = kept.folder_for(program)
+    if not options.resume:
+        kept.forget(folder)
+    with bench_for(program, language, folder=folder, **plan) as bench:
         if rule is not None:
             report = exam.prove_one(bench, shown, rule)
         else:
             report = exam.examine(bench, shown, steps, options.everything, seeds)
     _write(report, options, language)
+    if report.interrupted or report.unfinished:
+        sys.stderr.write(f"traindx: {GO_ON.say(language)}\n")
+    else:
+        kept.forget(folder)
     return 130 if report.interrupted else 2 if report.impossible else 0
 
 
@@ -125,7 +133,7 @@ def _plan(options: argparse.Namespace) -> dict[str, Any]:
         "budget": Budget(seconds=_number("--seconds", options.seconds), memory=memory),
         "seconds": None if options.total_seconds is None else _number("--total-seconds", options.total_seconds),
         "jobs": None if options.jobs is None else int(_number("--jobs", options.jobs)), "isolate": options.isolate,
-        "network": options.network, "folder": Path(CACHE) if options.resume else None}
+        "network": options.network}
 
 
 @contextmanager

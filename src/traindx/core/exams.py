@@ -82,4 +82,5 @@ class ExamReport:
     trials: int = 0
     seconds: float = 0.0
     interrupted: bool = False
+    unfinished: bool = False  # for want of time
     impossible: bool = False  # the program cannot be examined at all: ``remarks`` say why
