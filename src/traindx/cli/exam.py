@@ -41,7 +41,8 @@ OPT_ISOLATE = Text("a fresh python for every run (slow, for scripts that do not 
 OPT_RESUME = Text("take runs that an interrupted exam has already made", "沿用上次中断时已经跑完的部分")
 OPT_HTML = Text("write the report as one HTML page with all curves", "把报告写成一个带全部曲线的 HTML 页面")
 OPT_JSON = Text("write the report as JSON; - for stdout", "把报告写成 JSON；- 表示 stdout")
-GO_ON = Text("the runs made so far are kept; the same command with --resume goes on from there", "已经跑完的部分留着；同样的命令加上 --resume 就接着做")
+GO_ON = Text("the runs made so far are kept; the same command with --resume goes on from there",
+             "已经跑完的部分留着；同样的命令加上 --resume 就接着做")
 NO_SCRIPT = Text("traindx exam needs a script or -m MODULE, for example: traindx exam train.py --epochs 3",
                  "traindx exam 需要一个脚本或 -m MODULE，例如：traindx exam train.py --epochs 3")
 NOT_A_NUMBER = Text("argument {option}: must be a number above 0, but is {value!r}", "参数 {option}：应当是大于 0 的数，现在是 {value!r}")
