@@ -281,6 +281,13 @@ def test_a_change_that_could_not_be_made_decides_nothing():
     assert proof.outcome == "undecided" and "no optimizer" in proof.why.en
 
 
+def test_losses_that_are_negative_are_compared_in_units_of_their_range():
+    def curve(trait):
+        return [1.0 - (0.2 if "squeeze_operand" not in names_of(trait) else 1.5) * min(k, 40) / 40 + 0.001 * trait.reseed for k in range(60)]
+    proof = prove(bench_of(curve), judged("shape/silent-broadcast", "squeeze-operand"))
+    assert proof.outcome == "proved" and proof.effect == pytest.approx(1.3 / 1.501, rel=0.01) and "range" in proof.why.en
+
+
 def test_a_rule_without_an_experiment_has_no_proof():
     assert prove(bench_of(lambda trial: [1.0]), judged("curve/spike", None)) is None
 

@@ -21,6 +21,7 @@ class Statistic:
 
     name: Text
     of: Callable[[Trace, int], float | None]
+    of_loss: bool = False  # then :data:`LINEAR` stands in where losses are not positive
 
 
 def _late_level(trace: Trace, horizon: int) -> float | None:
@@ -58,12 +59,25 @@ def _validation(trace: Trace, horizon: int) -> float | None:
     return level(seen[-1:]) if seen else None
 
 
-LOSS = Statistic(Text("late level of the training loss (natural log)", "后期训练损失的水平（自然对数）"), _late_level)
+LOSS = Statistic(Text("late level of the training loss (natural log)", "后期训练损失的水平（自然对数）"), _late_level, True)
 PEAK = Statistic(Text("highest training loss in the second half (natural log)", "后半程训练损失的最高点（自然对数）"), _late_maximum)
-FALL = Statistic(Text("late training loss against its start (natural log of the ratio)", "后期训练损失与起点之比（自然对数）"), _fall)
+FALL = Statistic(Text("late training loss against its start (natural log of the ratio)", "后期训练损失与起点之比（自然对数）"), _fall, True)
 GRADIENT = Statistic(Text("late gradient norm (natural log)", "后期梯度范数（自然对数）"), _late(lambda step: step.grad_norm))
 MOVEMENT = Statistic(Text("how far a step moves the parameters (natural log)", "每步参数移动的距离（自然对数）"), _late(lambda step: step.moved))
 VALIDATION = Statistic(Text("last validation loss (natural log)", "最后一次验证损失（自然对数）"), _validation)
+
+
+LINEAR_NAME = Text("late level of the training loss (as a share of its range)", "后期训练损失的水平（占其变化范围的比例）")
+
+
+def linear(traces: Sequence[Trace], horizon: int) -> list[float]:
+    """Mean loss of the last steps, in units of the range that the loss covers in all these runs: for losses that may be
+    negative. Empty where one is not finite."""
+    losses = [trace.losses[:horizon] for trace in traces]
+    everything = [value for run in losses for value in run]
+    if not everything or not all(map(math.isfinite, everything)) or max(everything) == min(everything):
+        return []
+    return [mean(run[-LAST:]) / (max(everything) - min(everything)) for run in losses]
 
 
 @dataclass(frozen=True)

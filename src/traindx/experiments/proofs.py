@@ -8,7 +8,7 @@ from traindx.core.findings import Judged, Proof
 from traindx.core.text import Text
 from traindx.core.trials import Condition, Trace
 from traindx.experiments.bench import Bench
-from traindx.experiments.plans import PLANS, SHORTEST, Measurement, Plan
+from traindx.experiments.plans import LINEAR_NAME, PLANS, SHORTEST, Measurement, Plan, linear
 from traindx.experiments.statistics import Comparison, decide, decide_same, told
 
 SEEDS = (2, 3, 5)  # runs a side: more are added while undecided
@@ -57,12 +57,12 @@ def _by_comparison(bench: Bench, name: str, plan: Plan, change: tuple[Condition,
         plain, changed = _pairs(bench, title, change, horizon, seeds)
         if (problem := _unusable(plain, changed, change)) is not None:
             return Proof("undecided", name, why=problem)
-        comparison = _compared(plan, plain, changed, horizon)
+        comparison, statistic = _compared(plan, plain, changed, horizon)
         if comparison is None:
-            return Proof("undecided", name, why=NO_STATISTIC.fill(statistic=plan.statistic.name))
+            return Proof("undecided", name, why=NO_STATISTIC.fill(statistic=statistic))
         outcome = decide_same(comparison, last) if plan.same else decide(comparison, plan.refutes, last)
         undecided = Proof(outcome, name, round(comparison.effect, 4), round(comparison.spread, 4),
-                          told(comparison, plan.statistic.name), _curves(plain, changed))
+                          told(comparison, statistic), _curves(plain, changed))
         if outcome != "undecided":
             break
     return undecided
@@ -99,14 +99,17 @@ def _unusable(plain: Sequence[Trace], changed: Sequence[Trace], change: Sequence
     return TOO_SHORT.fill(steps=shortest) if shortest < SHORTEST else None
 
 
-def _compared(plan: Plan, plain: Sequence[Trace], changed: Sequence[Trace], horizon: int) -> Comparison | None:
-    """Both sides over the same number of steps."""
-    horizon = min(horizon, *(len(trace.steps) for trace in (*plain, *changed)))
-    sides = [[plan.statistic.of(trace, horizon) for trace in traces] for traces in (plain, changed)]
-    left, right = ([value for value in side if value is not None] for side in sides)
-    if len(left) < len(plain) or len(right) < len(changed):
-        return None
-    return Comparison(tuple(left), tuple(right), plan.direction)
+def _compared(plan: Plan, plain: Sequence[Trace], changed: Sequence[Trace], horizon: int) -> tuple[Comparison | None, Text]:
+    """Both sides over the same number of steps, and what was compared."""
+    traces = [*plain, *changed]
+    horizon = min(horizon, *(len(trace.steps) for trace in traces))
+    values, name = [plan.statistic.of(trace, horizon) for trace in traces], plan.statistic.name
+    if None in values and plan.statistic.of_loss and (instead := linear(traces, horizon)):
+        values, name = [*instead], LINEAR_NAME
+    known = tuple(value for value in values if value is not None)
+    if len(known) < len(values):
+        return None, name
+    return Comparison(known[:len(plain)], known[len(plain):], plan.direction), name
 
 
 def _curves(plain: Sequence[Trace], changed: Sequence[Trace]) -> dict[str, Points]:
