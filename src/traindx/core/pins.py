@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from traindx.core.text import EMPTY, Text, same
 from traindx.core.trials import Condition, ConditionState, Step, Trace
 
-# ways to try one after the other, until one holds
-WAYS = ("auto", "rows", "generators")
+STILL = (Condition("freeze_noise"),)
 # put on with the pin for a few steps: weights that stand still and no masks leave nothing but the batch to change the loss
 VERIFICATION = (Condition("scale_lr", {"k": 0.0}), Condition("no_dropout"))
 VERIFICATION_STEPS = 6
@@ -24,26 +23,37 @@ CHANGED = Text("the loss changed from step to step ({losses}) although the weigh
                "权重没有动，损失却一步步在变（{losses}）")
 INPUTS_CHANGED = Text("inputs and targets changed from step to step", "输入和目标每一步都在变")
 UNKNOWN = Text("the weights could not be held still, and the inputs are not known", "没法让权重不动，又不知道输入是什么")
+NOISY = Text("random numbers are drawn within each step, and the inputs and targets are not all known",
+             "每一步里都在抽随机数，又不清楚全部的输入和目标")
 BIT_EQUAL = Text("{count} steps with the weights held still: losses equal to the last bit ({loss})",
                  "权重不动的 {count} 步：损失逐位相等（{loss}）")
 HASHES_EQUAL = Text("{count} steps: inputs and targets equal to the last bit", "{count} 步：输入和目标逐位相等")
+
+
+def pins(samples: int | None = None) -> tuple[tuple[Condition, ...], ...]:
+    """Ways to hold a batch, to be verified one after the other until one holds; what holds is used with all its conditions."""
+    ways = [(Condition("pin_batch", {"samples": samples, "way": way}),) for way in ("auto", "rows")]
+    frozen = [(*way, *STILL) for way in ways]
+    return (*ways, *frozen, (Condition("pin_batch", {"samples": samples, "way": "generators"}),))
 
 
 def pin_holds(trace: Trace) -> tuple[bool, Text]:
     """Judges a trace of ``pin_batch`` under :data:`VERIFICATION`; the reason is for the reader.
 
     Steps of one size are compared with each other: a last, smaller batch is a batch of its own. Where generators are
-    rewound, or rows are held, the first step is left out: both begin after it.
+    rewound, or rows are held, the first steps are left out: both begin after them.
     """
     state = trace.conditions.get("pin_batch")
     if state is None or state.state == "not-applicable":
         return False, NOT_PINNED.fill(why=state.why if state is not None else EMPTY)
-    steps = _alike(trace.steps[FROM.get(state.how, 0):])
+    begin = max(FROM.get(state.how, 0), int("freeze_noise" in trace.conditions))
+    steps = _alike(trace.steps[begin:])
     if len(steps) < ENOUGH:
         return False, TOO_FEW.fill(count=len(steps))
-    still = _stood_still(steps, trace.conditions.get("scale_lr"))
-    noisy = bool((trace.facts.get("program") or {}).get("noise"))  # the model draws numbers itself, as a VAE does
-    return _by_loss(steps) if still and not noisy else _by_hashes(steps)
+    if not _stood_still(steps, trace.conditions.get("scale_lr")):
+        return _by_hashes(steps, UNKNOWN)
+    noisy = bool((trace.facts.get("program") or {}).get("noise"))  # numbers are drawn within a step, as in a VAE
+    return _by_loss(steps, noisy)
 
 
 def _alike(steps: Sequence[Step]) -> list[Step]:
@@ -57,12 +67,14 @@ def _stood_still(steps: Sequence[Step], scaled: ConditionState | None) -> bool:
     return scaled is not None and scaled.state == "applied" and all(step.moved == 0 for step in steps)
 
 
-def _by_loss(steps: Sequence[Step]) -> tuple[bool, Text]:
+def _by_loss(steps: Sequence[Step], noisy: bool) -> tuple[bool, Text]:
     losses = [step.loss for step in steps]
     if any(loss is None or not math.isfinite(loss) for loss in losses):
-        return _by_hashes(steps) if None in losses else (False, NOT_FINITE)
+        return _by_hashes(steps, UNKNOWN) if None in losses else (False, NOT_FINITE)
     if (half := _half(steps)) is not None:  # a model whose output is constant has the same loss for any batch
         return False, half
+    if len(set(losses)) > 1 and noisy:
+        return _by_hashes(steps, NOISY)
     if len(set(losses)) > 1:
         shown = ", ".join(f"{loss:.6g}" for loss in losses[:4])
         return False, CHANGED.fill(losses=same(shown))
@@ -78,9 +90,9 @@ def _half(steps: Sequence[Step]) -> Text | None:
     return OTHER_HALF if len(targets) > 1 else None
 
 
-def _by_hashes(steps: Sequence[Step]) -> tuple[bool, Text]:
+def _by_hashes(steps: Sequence[Step], unknown: Text) -> tuple[bool, Text]:
     if (half := _half(steps)) is not None:
         return False, half
     if any(step.inputs is None or step.target is None for step in steps):
-        return False, UNKNOWN
+        return False, unknown
     return True, HASHES_EQUAL.fill(count=len(steps))

@@ -60,8 +60,7 @@ class PinBatch(Intervention):
         self.rows = RowsPin(samples, stage)
         self.rows.exchanged = self._exchanged
         self._cutting = ExitStack()
-        self.rewound: list[tuple[Any, Any]] | None = None
-        self._drawn: set[str] = set()
+        self._rewind = generators.Rewind()
         self._turns: list[weakref.ref[Optimizer]] = []
         self._together = False
 
@@ -131,18 +130,9 @@ class PinBatch(Intervention):
             self.how = "generators" if self.way == "auto" else ""
             self.problem = self.problem if self.how else NO_ROWS
         if self.how == "generators":
-            self._rewind()
+            self.touched += self._rewind()
         elif self.how and self.problem == EMPTY:
             self.touched = max(self.touched, 1)
-
-    def _rewind(self) -> None:
-        if self.rewound is None:
-            self.rewound = generators.snapshot(search=True)
-            return
-        self._drawn |= generators.moved(self.rewound, generators.snapshot())
-        generators.restore(self.rewound)
-        if self._drawn:
-            self.touched += 1
 
     # -- what became of it ------------------------------------------------------------------------------------------
 

@@ -55,6 +55,21 @@ def seed_shared(number: int) -> None:
         numpy.random.set_state(numpy.random.mtrand._rand.__class__(number % 2 ** 32).get_state())
 
 
+class Rewind:
+    """Called after each step: the first time it remembers, later it puts back. True when that made a difference."""
+
+    def __init__(self) -> None:
+        self._states: list[tuple[Any, Any]] | None = None
+
+    def __call__(self) -> bool:
+        if self._states is None:
+            self._states = snapshot(search=True)
+            return False
+        drawn = bool(moved(self._states, snapshot()))
+        restore(self._states)
+        return drawn
+
+
 def restore(states: list[tuple[Any, Any]]) -> None:
     """Back to that moment; generators made since then stay as they are."""
     for where, state in states:
