@@ -14,7 +14,7 @@ import pytest
 import torch
 import torch._dynamo  # else every child imports it at its first optimizer
 
-from traindx.core.pins import VERIFICATION, VERIFICATION_STEPS, pin_holds
+from traindx.core.pins import VERIFICATION, VERIFICATION_STEPS, pin_holds, pins
 from traindx.core.trials import Budget, Condition, Program, Trace, Trial
 from traindx.interventions import kind_of, names
 from traindx.perform import perform
@@ -293,6 +293,18 @@ def test_the_pinned_run_is_the_run_on_the_first_batch(act):
     assert act(HEAD + STYLES["loader"][1], "pin_batch").losses == act(by_hand).losses
 
 
+def test_few_samples_of_a_batch_that_was_taken_once(act):
+    trace = pinned(act, HEAD + "first = next(iter(DataLoader(TensorDataset(x, y), batch_size=16)))\nfor s in range(99): train(*first)\n", samples=1)
+    assert pin_holds(trace)[0] and trace.conditions["pin_batch"].how == "inputs" and trace.steps[-1].inputs != trace.steps[0].inputs
+
+
+def test_noise_in_the_loop_is_frozen(act):
+    source = HEAD + "for e in range(9):\n    for a, b in DataLoader(TensorDataset(x, y), 16, shuffle=True): train(a + torch.randn(a.shape), b)\n"
+    assert not pin_holds(pinned(act, source))[0]
+    held = [conditions for conditions in pins() if pin_holds(act(source, *conditions, *VERIFICATION, steps=VERIFICATION_STEPS))[0]]
+    assert [c.name for c in held[0]] == ["pin_batch", "freeze_noise"]
+
+
 def test_validation_is_left_alone(act):
     source = edited(LOADER, ("model.eval()\n", "model.eval()\n    print(epoch)\n"))
     trace, plain = act(source, ("pin_batch", {}), *VERIFICATION, steps=9), act(source, *VERIFICATION, steps=9)
@@ -313,7 +325,7 @@ for s in range(99):
     train(i, y[i])
 """
     trace = pinned(act, source, way="inputs")
-    assert trace.facts["program"]["noise"]
+    assert trace.facts["program"]["noise"]  # hashes alone decide: what the model draws for itself is its own affair
     by_hand = HEAD + "for s in range(99):\n    W = model[0].weight; i = torch.randint(0, 200, (16,))\n" \
                      "    loss = F.cross_entropy(F.linear(x[i], W)[:, :3], y[i])\n    opt.zero_grad(); loss.backward(); opt.step()\n"
     held, why = pin_holds(pinned(act, by_hand, way="inputs"))
@@ -422,6 +434,15 @@ def test_step_after_backward(act):
     assert applied(trace, "step_after_backward") and all(step.moved > 0 for step in trace.steps)
     assert plain.losses and not any(step.moved for step in plain.steps)  # backwards became the clock
     assert not_applicable(act, PLAIN, "step_after_backward")
+
+
+def test_what_changes_gradients_waits_for_a_closure(act):
+    """As in Lightning, where the backward lies inside the step."""
+    source = edited(PLAIN, ("    loss =", "    def closure():\n      loss ="), ("    opt.zero_grad()\n    loss.backward()\n    opt.step()\n",
+                    "      opt.zero_grad()\n      loss.backward()\n      return loss\n    opt.step(closure)\n"))
+    trace = act(source, ("clip", {"norm": 0.05}))
+    assert trace.losses == act(PLAIN, ("clip", {"norm": 0.05})).losses and trace.steps[0].grad_norm == pytest.approx(0.05, rel=1e-3)
+    assert act(source).losses == act(PLAIN).losses and act(source).steps[0].grad_norm == act(PLAIN).steps[0].grad_norm
 
 
 def test_average_accumulation(act):

@@ -10,8 +10,8 @@ from traindx.core.trials import Condition, ConditionState, Step, Trace
 STILL = (Condition("freeze_noise"),)
 # put on with the pin for a few steps: weights that stand still and no masks leave nothing but the batch to change the loss
 VERIFICATION = (Condition("scale_lr", {"k": 0.0}), Condition("no_dropout"))
-VERIFICATION_STEPS = 6
-FROM = {"generators": 2, "rows": 1}  # steps before the batch is held
+VERIFICATION_STEPS = 7
+HELD_FROM = 2  # steps before every kind of pin holds
 ENOUGH = 3  # steps that must agree
 
 NOT_PINNED = Text("The batch could not be held: {why}", "没能固定 batch：{why}")
@@ -40,14 +40,13 @@ def pins(samples: int | None = None) -> tuple[tuple[Condition, ...], ...]:
 def pin_holds(trace: Trace) -> tuple[bool, Text]:
     """Judges a trace of ``pin_batch`` under :data:`VERIFICATION`; the reason is for the reader.
 
-    Steps of one size are compared with each other: a last, smaller batch is a batch of its own. Where generators are
-    rewound, or rows are held, the first steps are left out: both begin after them.
+    Steps of one size are compared with each other: a last, smaller batch is a batch of its own. The first steps
+    are left out: the batch is held from the second on, at the latest from the third.
     """
     state = trace.conditions.get("pin_batch")
     if state is None or state.state == "not-applicable":
         return False, NOT_PINNED.fill(why=state.why if state is not None else EMPTY)
-    begin = max(FROM.get(state.how, 0), int("freeze_noise" in trace.conditions))
-    steps = _alike(trace.steps[begin:])
+    steps = _alike(trace.steps[HELD_FROM:])
     if len(steps) < ENOUGH:
         return False, TOO_FEW.fill(count=len(steps))
     if not _stood_still(steps, trace.conditions.get("scale_lr")):

@@ -5,6 +5,7 @@ from torch.optim import Optimizer
 
 from traindx.core.text import Text
 from traindx.interventions.tools.base import Intervention
+from traindx.interventions.tools.stage import Backward
 
 
 class AverageAccumulation(Intervention):
@@ -12,8 +13,13 @@ class AverageAccumulation(Intervention):
 
     NOTHING = Text("No step had more than one backward.", "没有哪一步累积过多次反向传播。")
 
-    def before_step(self, optimizer: Optimizer) -> None:
-        count = self.stage.backwards
+    _count = 0  # backwards since gradients were last used
+
+    def after_backward(self, run: Backward) -> None:
+        self._count += run.fills_grad
+
+    def before_update(self, optimizer: Optimizer) -> None:
+        count, self._count = self._count, 0
         if count < 2:
             return
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]

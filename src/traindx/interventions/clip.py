@@ -31,7 +31,7 @@ class ClipGradients(Intervention):
         self.touch()
         return clip(math.inf)
 
-    def before_step(self, optimizer: Optimizer) -> None:
+    def before_update(self, optimizer: Optimizer) -> None:
         if self.norm is None:
             return
         parameters = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]

@@ -23,7 +23,7 @@ class ClipBeforeStep(Intervention):
         self._last = clip
         return clip(float("inf"))
 
-    def before_step(self, optimizer: Optimizer) -> None:
+    def before_update(self, optimizer: Optimizer) -> None:
         if self._last is not None:
             self._last()
             self.touch()

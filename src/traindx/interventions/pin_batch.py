@@ -2,8 +2,9 @@
 else by the rows that the program cuts out by hand, else by rewinding the generators.
 
 ``samples``: 1 to 8, which fill the batch in turn (its size stays, so that nothing else has to fit anew), or None for the
-whole first batch. ``way``: ``auto``, ``loader``, ``inputs``, ``rows`` or ``generators``. A pin that was put on is not
-yet one that holds: :func:`traindx.core.pins.pin_holds` judges a trace.
+whole first batch. ``way``: ``auto``, ``loader``, ``inputs``, ``rows`` or ``generators``. The first step is as written;
+what it saw is held from the second step on, from the third at the latest. A pin that was put on is not yet one that
+holds: :func:`traindx.core.pins.pin_holds` judges a trace.
 """
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ class PinBatch(Intervention):
         if not self.decided:
             self.loader.saw(iterator, batch)
             return batch
-        if self.how != "loader" or not self.loader.pins(iterator):
+        if self.how != "loader" or not self.stage.steps or not self.loader.pins(iterator):
             return batch
         pinned = self.loader.batch_for(batch)
         self._exchanged(batch, pinned)
@@ -113,7 +114,7 @@ class PinBatch(Intervention):
         if self.how != "rows":
             self._cutting.close()
 
-    def before_step(self, optimizer: Optimizer) -> None:
+    def before_update(self, optimizer: Optimizer) -> None:
         """A game: A, B, A, each after a backward of its own. Phases are none, nor are several that share one backward."""
         last = self._turns[-1]() if self._turns else optimizer
         if last is optimizer and self._turns:
@@ -126,13 +127,18 @@ class PinBatch(Intervention):
     def on_tick(self, step: int) -> None:
         self.inputs.new_step()
         self.rows.new_step()
-        if self.how == "rows" and step == 2 and not self.rows.held:  # all that was cut was cut before the loop
-            self.how = "generators" if self.way == "auto" else ""
-            self.problem = self.problem if self.how else NO_ROWS
+        if step == 2:
+            self._reconsider()
         if self.how == "generators":
             self.touched += self._rewind()
-        elif self.how and self.problem == EMPTY:
-            self.touched = max(self.touched, 1)
+
+    def _reconsider(self) -> None:
+        """What was there before the loop only (a batch taken once, data cut in two) is no way to hold anything in it."""
+        if self.how == "rows" and not self.rows.held:
+            self.how = "generators" if self.way == "auto" else ""
+            self.problem = self.problem if self.how else NO_ROWS
+        elif self.how == "loader" and not self.touched:
+            self.how = "inputs" if self.way == "auto" and self.inputs.decide() else self.how
 
     # -- what became of it ------------------------------------------------------------------------------------------
 

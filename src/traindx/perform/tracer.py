@@ -106,9 +106,11 @@ class Tracer(Part):
 
     def before_step(self, optimizer: Optimizer) -> None:
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        gradients = [p.grad for p in parameters if p.grad is not None and p.grad.layout is torch.strided]
-        self._norm = _norm(gradients)
         self._before = [_part(p, _size(parameters)) for p in parameters]
+
+    def before_update(self, optimizer: Optimizer) -> None:
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        self._norm = _norm([g for g in gradients if g.layout is torch.strided])
 
     def before_any_step(self, optimizer: Optimizer) -> None:
         rates = [float(group["lr"]) for group in optimizer.param_groups if group.get("lr") is not None]

@@ -1,4 +1,7 @@
-"""Three ways to hold a batch: at the loader, at the model's inputs and the loss's target, at the rows cut out by hand."""
+"""Three ways to hold a batch: at the loader, at the model's inputs and the loss's target, at the rows cut out by hand.
+
+All look on during the first step and hold from the second step on.
+"""
 from __future__ import annotations
 
 import sys
@@ -201,7 +204,7 @@ class InputsPin:
             return None
         if key not in self._held:
             self._hold(key, tensor, target)
-        return self._fitting(self._held[key], tensor)
+        return self._fitting(self._held[key], tensor) if self.stage.steps else None
 
     def _hold(self, key: tuple[Any, ...], tensor: Tensor, target: bool) -> None:
         held = tensor.detach().clone()

@@ -114,7 +114,10 @@ class Part:
     def before_any_step(self, optimizer: Optimizer) -> None:
         """Also where an optimizer steps inside the step of another."""
     def after_any_step(self, optimizer: Optimizer) -> None: ...
-    def before_step(self, optimizer: Optimizer) -> None: ...
+    def before_step(self, optimizer: Optimizer) -> None:
+        """An optimizer is about to step. With a closure (Lightning, LBFGS), its backward is still to come."""
+    def before_update(self, optimizer: Optimizer) -> None:
+        """The gradients are complete: they are about to be used. Once for each call of a closure."""
     def after_step(self, optimizer: Optimizer) -> None: ...
     def on_tick(self, step: int) -> None:
         """Step ``step`` (from 1) is over."""
@@ -314,14 +317,30 @@ class _Steps:
         self.stage = stage
         self.depth = 0
 
-    def before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    def before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         if not self.stage.watching:
-            return
+            return None
         self.depth = self.depth + 1 if self.depth == 0 else _steps_on_the_stack()
-        if self.depth == 1:
+        outermost = self.depth == 1
+        if outermost:
             self.stage.stepped = True
             self.stage.call("before_step", optimizer)
         self.stage.call("before_any_step", optimizer)
+        if not outermost:
+            return None
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if not callable(closure):
+            self.stage.call("before_update", optimizer)
+            return None
+        watched = self._watched(closure, optimizer)
+        return ((args[0], watched, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": watched})
+
+    def _watched(self, closure: Callable[[], Any], optimizer: Optimizer) -> Callable[[], Any]:
+        def watched() -> Any:
+            result = closure()
+            self.stage.call("before_update", optimizer)
+            return result
+        return watched
 
     def after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if not self.stage.watching or self.depth == 0:
