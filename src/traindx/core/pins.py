@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from traindx.core.text import EMPTY, Text, same
 from traindx.core.trials import Condition, ConditionState, Step, Trace
 
+WAYS = ("auto", "rows", "generators")  # to be tried one after the other, until one holds
 STILL = (Condition("freeze_noise"),)
 # put on with the pin for a few steps: weights that stand still and no masks leave nothing but the batch to change the loss
 VERIFICATION = (Condition("scale_lr", {"k": 0.0}), Condition("no_dropout"))
@@ -31,10 +32,9 @@ HASHES_EQUAL = Text("{count} steps: inputs and targets equal to the last bit", "
 
 
 def pins(samples: int | None = None) -> tuple[tuple[Condition, ...], ...]:
-    """Ways to hold a batch, to be verified one after the other until one holds; what holds is used with all its conditions."""
-    ways = [(Condition("pin_batch", {"samples": samples, "way": way}),) for way in ("auto", "rows")]
-    frozen = [(*way, *STILL) for way in ways]
-    return (*ways, *frozen, (Condition("pin_batch", {"samples": samples, "way": "generators"}),))
+    """:data:`WAYS`, without and with the noise of the program's own loop frozen; what holds is used with all its conditions."""
+    ways = [(Condition("pin_batch", {"samples": samples, "way": way}),) for way in WAYS]
+    return (*ways[:2], *((*way, *STILL) for way in ways[:2]), ways[2])
 
 
 def pin_holds(trace: Trace) -> tuple[bool, Text]:
