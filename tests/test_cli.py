@@ -63,7 +63,8 @@ def test_run_reports_and_keeps_a_record(script, capsys, tmp_path):
     assert "loss/double-softmax" in err and "train.py:3" in err
     assert script["command"][1:] == ["train.py", "--lr", "0.1", "--hub-token=abc"]
     [folder] = (tmp_path / "runs").iterdir()
-    assert {file.name for file in folder.iterdir()} == {"run.json", "report.json", "notes.md"}  # the recording is the launcher's
+    assert {file.name for file in folder.iterdir()} == {  # the recording is the launcher's
+        "run.json", "report.json", "notes.md", "record.json", "config.yaml", "environment.json", "heartbeat"}
     kept = json.loads((folder / "run.json").read_text())
     assert kept["argv"] == ["--lr", "0.1", "--hub-token=***"] and kept["status"] == "finished" and kept["schema"] == 1
     assert (folder / "notes.md").read_text() == "best:\nfailed hypothesis:\nnext:\n"

@@ -5,7 +5,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
@@ -19,7 +19,9 @@ from traindx.errors import UsageError
 
 if TYPE_CHECKING:
     from traindx.core.findings import Report
+    from traindx.core.recording import Recording
     from traindx.launch import Outcome
+    from traindx.live import Live
     from traindx.runs import RunFolder
 
 ABOUT = messages.RUN_ABOUT
@@ -163,7 +165,7 @@ def _watch(target: Target, settings: Settings, rules: frozenset[str], language: 
     with _folder(target, settings, language) as (folder, record):
         outcome = launch.launch(
             launch.command_for(target.script, target.module, target.args), folder,
-            {"script": target.file, "max_steps": settings.max_steps}, live,
+            {"script": target.file, "max_steps": settings.max_steps}, _watchers(live, record),
             sys.stderr if settings.json == "-" else None)
         report = after_run(outcome.recording, outcome, rules)
         report.script = target.shown
@@ -188,6 +190,16 @@ def _prove(report: Report, target: Target, language: Language) -> None:
         report.remarks.append(messages.CANNOT_PROVE.fill(problem=problem.strerror or str(problem)))
 
 
+def _watchers(live: Live, record: RunFolder | None) -> Callable[[Recording], None]:
+    if record is None:
+        return live
+
+    def both(recording: Recording) -> None:
+        record.follow(recording)
+        live(recording)
+    return both
+
+
 @contextmanager
 def _folder(target: Target, settings: Settings, language: Language) -> Iterator[tuple[Path, RunFolder | None]]:
     """The run folder; a temporary one where none is wanted or none can be made."""
@@ -195,7 +207,8 @@ def _folder(target: Target, settings: Settings, language: Language) -> Iterator[
     record = None
     if not settings.no_record:
         try:
-            record = runs.begin(Path(settings.runs_dir), settings.name or target.stem, target.shown, target.args)
+            record = runs.begin(Path(settings.runs_dir), settings.name or target.stem, target.shown, target.args, target.file)
+            record.start()
         except OSError as problem:
             _complain(messages.CANNOT_RECORD.fill(folder=settings.runs_dir, problem=problem.strerror), language)
     if record is not None:

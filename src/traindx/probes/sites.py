@@ -8,6 +8,7 @@ import sysconfig
 from types import FrameType
 
 from traindx.core.observed import Site
+from traindx.core.secrets import masked_text
 
 _OURS = os.path.realpath(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _LIBRARIES = tuple(
@@ -72,7 +73,7 @@ def at(filename: str, line: int, function: str = "") -> Site:
     """The place of a line, always the same object for the same line."""
     site = _sites.get((filename, line))
     if site is None:
-        code = linecache.getline(filename, line).strip()
+        code = masked_text(linecache.getline(filename, line).strip())
         site = _sites[filename, line] = Site(_shown(filename), line, function, code)
     return site
 
