@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from traindx import cli, launch, messages, runs
+from traindx import cli, launch, messages
 from traindx.cli.explain import rule_named
 from traindx.core.observed import Ended, Site
 from traindx.core.observed.program import LossCall
 from traindx.core.recording import Recording
 from traindx.core.rules import all_rules
+from traindx.core.secrets import masked
 from traindx.core.text import Text
 from traindx.errors import UsageError
+from traindx.runs import folder as folders
 
 SITE = Site("train.py", 3, "forward", "return x.softmax(1)")
 
@@ -218,7 +220,7 @@ def test_a_reader_that_leaves_early_is_no_error():
 
 def test_runs_started_together_get_folders_of_their_own(tmp_path):
     made = []
-    threads = [threading.Thread(target=lambda: made.append(runs.begin(tmp_path, "same", "train.py", []).path)) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: made.append(folders.begin(tmp_path, "same", "train.py", []).path)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -236,12 +238,12 @@ def test_runs_started_together_get_folders_of_their_own(tmp_path):
     (["--push-token", "--fast"], ["--push-token", "--fast"]),
 ])
 def test_secrets_are_not_kept(argv, kept):
-    assert runs.masked(argv) == kept
+    assert masked(argv) == kept
 
 
 @pytest.mark.parametrize(("name", "folder"), [("a b/c", "a-b-c"), ("../x", "x"), ("", "run"), ("实验1", "实验1"), ("x" * 99, "x" * 60)])
 def test_slug(name, folder):
-    assert runs.slug(name) == folder
+    assert folders.slug(name) == folder
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from traindx import runs
 from traindx.core.observed.record import Began, ConfigSeen, DataSeen, FilesImported, FirstInputs, Resources, SeedCall, TorchSeen
 from traindx.core.recording import Recording
 from traindx.core.secrets import masked_text, masked_values
 from traindx.probes.configs import constants_of, plainly
 from traindx.runs import code as codes
 from traindx.runs import facts, yaml
+from traindx.runs import folder as runs
 from traindx.runs.status import born, is_running
 
 TRAINDX = [sys.executable, "-m", "traindx", "run", "--lang", "en"]
@@ -425,7 +425,7 @@ def test_two_hundred_runs_at_once_have_a_folder_each(tmp_path):
 
 
 def test_processes_started_at_once_do_not_collide(tmp_path):
-    code = "from traindx import runs; from pathlib import Path\nfor _ in range(25): print(runs.begin(Path('runs'), 'x', 't.py', []).path)"
+    code = "from traindx.runs import folder as runs; from pathlib import Path\nfor _ in range(25): print(runs.begin(Path('runs'), 'x', 't.py', []).path)"
     children = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(8)]
     names = [name for child in children for name in child.communicate(timeout=120)[0].split()]
     assert len(set(names)) == len(names) == 200

@@ -41,6 +41,7 @@ class Settings:
     runs_dir: str = "runs"
     no_record: bool = False
     prove: bool = False
+    no_ask: bool = False
     lang: str | None = None
     json: str | None = None
     html: str | None = None
@@ -130,6 +131,7 @@ def _is_count(value: Any) -> bool:
 
 _WANTED: dict[str, tuple[Callable[[Any], bool], Text]] = {
     "select": (_is_patterns, _PATTERNS), "ignore": (_is_patterns, _PATTERNS), "max_steps": (_is_count, _COUNT),
-    "no_record": (_is_yes_no, _YES_NO), "prove": (_is_yes_no, _YES_NO), "fail_on": _one_of(*FAIL_ON),
+    "no_record": (_is_yes_no, _YES_NO), "prove": (_is_yes_no, _YES_NO), "no_ask": (_is_yes_no, _YES_NO),
+    "fail_on": _one_of(*FAIL_ON),
     "lang": _one_of(*LANGUAGES),
 }

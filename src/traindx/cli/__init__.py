@@ -22,6 +22,7 @@ COMMANDS = (
     "ask",
     "explain",
     "rules",
+    "runs",
 )
 BAD_USAGE = 2
 

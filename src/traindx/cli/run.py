@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from traindx.core.recording import Recording
     from traindx.launch import Outcome
     from traindx.live import Live
-    from traindx.runs import RunFolder
+    from traindx.runs.folder import RunFolder
 
 ABOUT = messages.RUN_ABOUT
 DETAILS = messages.RUN_DETAILS
@@ -50,6 +50,7 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
     add("--name", text=messages.OPT_NAME)
     add("--runs-dir", metavar="DIR", text=messages.OPT_RUNS_DIR)
     add("--no-record", action="store_true", default=None, text=messages.OPT_NO_RECORD)
+    add("--no-ask", action="store_true", default=None, text=messages.OPT_NO_ASK)
     add("command", metavar="SCRIPT ...", nargs=argparse.REMAINDER, text=messages.OPT_SCRIPT)
 
 
@@ -175,6 +176,8 @@ def _watch(target: Target, settings: Settings, rules: frozenset[str], language: 
         if settings.prove:
             _prove(report, target, language)
         _write_reports(report, outcome, record, settings, language)
+        if record is not None and outcome.recording.steps and not settings.no_ask:
+            _ask_conclusion(record, language)
     return outcome.status or _fail_on(report, settings.fail_on)
 
 
@@ -203,11 +206,11 @@ def _watchers(live: Live, record: RunFolder | None) -> Callable[[Recording], Non
 @contextmanager
 def _folder(target: Target, settings: Settings, language: Language) -> Iterator[tuple[Path, RunFolder | None]]:
     """The run folder; a temporary one where none is wanted or none can be made."""
-    from traindx import runs
+    from traindx.runs.folder import begin
     record = None
     if not settings.no_record:
         try:
-            record = runs.begin(Path(settings.runs_dir), settings.name or target.stem, target.shown, target.args, target.file)
+            record = begin(Path(settings.runs_dir), settings.name or target.stem, target.shown, target.args, target.file)
             record.start()
         except OSError as problem:
             _complain(messages.CANNOT_RECORD.fill(folder=settings.runs_dir, problem=problem.strerror), language)
@@ -237,6 +240,18 @@ def _write_reports(report: Report, outcome: Outcome, record: RunFolder | None, s
             record.finish(outcome, json.document(report, language))
         except OSError as problem:
             _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=problem.strerror), language)
+
+
+def _ask_conclusion(record: RunFolder, language: Language) -> None:
+    """Three lines while it is fresh, on a terminal only; each may be left out."""
+    from traindx.runs import notes
+    if not notes.can_ask():
+        return
+    try:
+        if said := notes.ask(language):
+            notes.write(record.path, said)
+    except OSError as problem:
+        _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=problem.strerror), language)
 
 
 def write_file(file: str, text: str, option: str, language: Language) -> None:

@@ -16,6 +16,7 @@ from traindx.core.observed import Ended, Observation
 O = TypeVar("O", bound=Observation)
 EVENTS = "events.jsonl"
 METRICS = "metrics.jsonl"
+BROKEN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)  # a line that is none of ours
 
 
 @cache
@@ -75,20 +76,22 @@ class Recording:
             kind = kinds().get(fields.pop("kind"))
             if kind is not None:  # a kind that only a newer traindx knows
                 self.add(decode(kind, fields))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except BROKEN:
             self.lost += 1
 
     def add_metrics(self, line: str) -> None:
         try:
             row = json.loads(line)
             step = row.pop("step")
+            if not isinstance(step, int):
+                raise TypeError("a step is a whole number")
             nonfinite = row.pop("nonfinite", {})
             for name, value in row.items():
                 if value is None:
                     value = float(nonfinite.get(name, "nan"))
                 if isinstance(value, (int, float)):
                     self.series.setdefault(name, []).append((step, float(value)))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except BROKEN:
             self.lost += 1
 
     @classmethod

@@ -13,9 +13,3 @@
 ``heartbeat``           touched every few seconds by the process that started the run
 ======================  ================================================================================================
 """
-from __future__ import annotations
-
-from traindx.core.secrets import MASK, masked
-from traindx.runs.folder import SCHEMA, RunFolder, begin, slug, status_of
-
-__all__ = ["MASK", "SCHEMA", "RunFolder", "begin", "masked", "slug", "status_of"]

@@ -148,5 +148,5 @@ def best(curves: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The lowest validation loss, or training loss where there is none."""
     for name in LOWER_IS_BETTER:
         if name in curves:
-            return {"metric": name, "value": curves[name]["min"], "step": curves[name]["at_min"]}
+            return {"metric": name, "value": curves[name]["min"], "step": curves[name].get("at_min")}
     return {}

@@ -1,0 +1,215 @@
+"""Runs on a terminal: the list, one run, what changed. Every text from a record is stripped of control characters."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from traindx import messages
+from traindx.core.text import Language, Text, number, same
+from traindx.env.judging import bytes_text
+from traindx.reporters.layout import cut, pad, printable, width, wrap
+from traindx.reporters.style import Style
+from traindx.runs import comparing, notes, words
+from traindx.runs.comparing import mapping, rows_of
+from traindx.runs.reading import Run, as_count
+
+LONGEST_VALUE = 60
+SERIES = ("loss", "val_loss", "lr", "grad_norm", "activation_std", "update_ratio", "weight_norm", "samples_per_second", "peak_memory_bytes")
+
+
+def state(status: str) -> Text:
+    """The status in both languages."""
+    if status.startswith("killed at step "):
+        return words.KILLED.fill(step=printable(status.removeprefix("killed at step ")))
+    return words.STATES.get(status, same(printable(status)))
+
+
+def listing(rows: list[dict[str, Any]], language: Language, style: Style, columns: int) -> Iterator[str]:
+    heads = [words.HEADS[name].say(language) for name in ("run", "status", "steps", "best", "findings", "commit", "concluded")]
+    cells = [_cells(row, language) for row in rows]
+    widths = [max(width(row[at]) for row in [heads, *cells]) + 2 for at in range(len(heads))]
+    for at, row in enumerate([heads, *cells]):
+        line = cut("".join(pad(cell, room) for cell, room in zip(row, widths)).rstrip(), max(columns, 60))
+        yield style.strong(line) if at == 0 else line
+    yield ""
+    yield words.COUNT.fill(count=len(rows), open=sum(not row["concluded"] for row in rows)).say(language)
+
+
+def _cells(row: dict[str, Any], language: Language) -> list[str]:
+    best = row["best"]
+    value = best.get("value") if isinstance(best, dict) else None
+    shown = f"{best.get('metric')} {number(float(value))}" if isinstance(value, (int, float)) else "-"
+    commit = str(row["commit"] or "-")[:8] + ("+" if row["dirty"] and row["commit"] else "")
+    found = "-" if row["findings"] is None else str(row["findings"])
+    concluded = (words.CONCLUDED if row["concluded"] else words.UNCONCLUDED).say(language)
+    return [printable(cell) for cell in (row["run"], state(row["status"]).say(language), str(row["steps"]), shown, found, commit, concluded)]
+
+
+# -- one run ------------------------------------------------------------------------------------------------------------------------
+
+def page(run: Run, report: dict[str, Any], language: Language, style: Style, columns: int) -> Iterator[str]:
+    head = f"── {messages.NAME} ── "
+    line = cut(head + run.name, columns - 1) + " "
+    yield style.strong(line + "─" * (columns - width(line)))
+    for remark in run.remarks():
+        yield from wrap(remark.say(language), columns)
+    rows = [*_identity(run), *_code(run), *_seeds(run), *_data(run), *_findings(report)]
+    margin = max(width(heading.say(language)) for heading, _ in rows) + 2
+    before = None
+    for heading, text in rows:
+        lead = pad(heading.say(language) if heading is not before else "", margin)
+        before = heading
+        yield from wrap(printable(text.say(language)), columns, lead, " " * margin)
+    yield from _section(words.CURVES, _curves(run), language, style, columns)
+    yield from _section(words.CONFIG, _config(run), language, style, columns)
+    yield from _section(words.CONCLUSION, _notes(run), language, style, columns)
+
+
+def _section(title: Text, rows: list[tuple[str, Text]], language: Language, style: Style, columns: int) -> Iterator[str]:
+    if not rows:
+        return
+    yield ""
+    yield style.strong(title.say(language))
+    margin = min(30, max(width(printable(name)) for name, _ in rows) + 4)
+    for name, text in rows:
+        lead = pad(f"  {printable(name)}", margin)
+        yield from wrap(printable(text.say(language)), columns, lead if width(lead) == margin else lead + "  ", " " * margin)
+
+
+def _identity(run: Run) -> Iterator[tuple[Text, Text]]:
+    fields = run.fields
+    argv = fields.get("argv")
+    shown = " ".join([str(fields.get("script", "?")), *map(str, argv if isinstance(argv, list) else [])])
+    yield words.SCRIPT, same(cut(shown, 400))
+    yield words.STARTED, same(str(fields.get("started", "?")))
+    steps = messages.STEPS.fill(count=run.steps)
+    yield words.STATUS, state(run.status) + same(", ") + steps
+
+
+def _code(run: Run) -> Iterator[tuple[Text, Text]]:
+    code = mapping(run.record.get("code"))
+    commit = code.get("commit")
+    if not commit:
+        yield words.CODE, words.NO_COMMIT.fill(why=code.get("why") or "?")
+    else:
+        branch = f" ({code['branch']})" if code.get("branch") else ""
+        text = same(f"{str(commit)[:12]}{branch}")
+        if code.get("diff_sha256"):
+            text += same(", ") + words.WITH_DIFF.fill(size=bytes_text(as_count(code.get("diff_bytes"))), sha=str(code["diff_sha256"])[:12])
+        if code.get("kept") in ("sources", "none") and code.get("dirty"):
+            text += words.NOT_KEPT
+        yield words.CODE, text
+    files = mapping(code.get("files"))
+    if files:
+        yield words.CODE, words.FILES_KEPT.fill(count=len(files))
+
+
+def _seeds(run: Run) -> Iterator[tuple[Text, Text]]:
+    seeds = mapping(run.record.get("seeds"))
+    for call in rows_of(seeds.get("calls")):
+        seed = call.get("seed")
+        said = same(f"{call.get('function')}({'' if seed is None else seed}) {call.get('where')}")
+        yield words.SEEDS, said
+    unseeded = seeds.get("unseeded")
+    if isinstance(unseeded, list) and unseeded:
+        yield words.UNSEEDED, same(", ".join(map(str, unseeded)))
+
+
+def _data(run: Run) -> Iterator[tuple[Text, Text]]:
+    data = mapping(run.record.get("data"))
+    for loader in rows_of(data.get("loaders")):
+        split = mapping(loader.get("split"))
+        part = f", {split.get('size')} of them" if split else ""
+        content = f", content {str(loader.get('content'))[:12]} ({loader.get('coverage')})" if loader.get("content") else ""
+        yield words.DATA, same(f"{loader.get('dataset')}[{loader.get('size')}]{part}{content}")
+
+
+def _findings(report: dict[str, Any]) -> Iterator[tuple[Text, Text]]:
+    for finding in rows_of(report.get("findings")):
+        if finding.get("explained_by"):
+            continue
+        where = mapping(finding.get("where"))
+        place = f" ({where.get('file')}:{where.get('line')})" if where else ""
+        yield words.FINDINGS, same(f"{finding.get('level')} {finding.get('rule')}{place}")
+
+
+def _curves(run: Run) -> list[tuple[str, Text]]:
+    names = [name for name in SERIES if name in run.curves] + sorted(set(run.curves) - set(SERIES))
+    rows = []
+    for name in names:
+        curve = mapping(run.curves[name])
+        last, low = curve.get("last"), curve.get("min")
+        if isinstance(last, (int, float)) and isinstance(low, (int, float)):
+            rows.append((name, words.SERIES_LINE.fill(last=number(float(last)), low=number(float(low)), step=curve.get("at_min"),
+                                                      points=curve.get("points"))))
+    return rows
+
+
+def _config(run: Run) -> list[tuple[str, Text]]:
+    config = mapping(run.record.get("config"))
+    rows = []
+    for part in rows_of(config.get("program")):
+        rows += [(name, same(value_text(value))) for name, value in comparing.flat(part.get("values"), "").items()]
+    for kind in ("optimizers", "schedulers", "loaders"):
+        for part in rows_of(config.get(kind)):
+            rows.append((str(part.get("class") or kind.removesuffix("s")), same(_settings(part))))
+    return rows[:60]
+
+
+def _settings(part: dict[str, Any]) -> str:
+    """The settings of an optimizer's first group, a scheduler or a loader, those that say something."""
+    group = rows_of(part.get("groups"))
+    settings = group[0] if group else mapping(part.get("settings")) or {k: v for k, v in part.items() if k not in ("where", "class")}
+    return ", ".join(f"{name}={value_text(value)}" for name, value in settings.items() if value not in (None, False))
+
+
+def _notes(run: Run) -> list[tuple[str, Text]]:
+    lines = run.notes
+    if not any(lines.values()):
+        return [("-", words.NONE_WRITTEN.fill(run=run.name))]
+    return [(name, same(lines[name] or "-")) for name in notes.LINES]
+
+
+# -- what changed ---------------------------------------------------------------------------------------------------------------------
+
+TITLES = {"code": words.CODE, "config": words.CONFIG, "seeds": words.SEEDS, "data": words.DATA, "environment": words.ENVIRONMENT,
+          "curves": words.CURVES}
+
+
+def differences(found: dict[str, Any], language: Language, style: Style, columns: int) -> Iterator[str]:
+    """Only what differs; then how many variables that is."""
+    for section in comparing.SECTIONS:
+        rows = [(name, same(_arrow([a, b]))) for name, (a, b) in found[section].items()]
+        yield from _section(TITLES[section], rows, language, style, columns)
+    curves = found["curves"]
+    rows = [(name, words.CURVE_CHANGED.fill(last=_arrow(curve["last"]), low=_arrow(curve["min"])))
+            for name, curve in curves.items() if name != "first_difference"]
+    yield from _section(words.CURVES, rows, language, style, columns)
+    yield ""
+    first = curves.get("first_difference")
+    yield from wrap(words.FIRST_DIFFERENT.fill(**{**first, "a": number(first["a"], 6), "b": number(first["b"], 6)}).say(language)
+                    if first else words.CURVES_SAME.say(language), columns)
+    yield from wrap(verdict(comparing.variables(found)).say(language), columns)
+
+
+def _arrow(pair: list[Any]) -> str:
+    return f"{value_text(pair[0])} -> {value_text(pair[1])}"
+
+
+def verdict(variables: list[str]) -> Text:
+    """One variable or several: the first question about any comparison."""
+    if not variables:
+        return words.NO_CHANGE_BUT
+    if variables == ["seed"]:
+        return words.ONLY_SEED
+    if len(variables) == 1:
+        return words.ONE_CHANGED.fill(name=printable(variables[0]))
+    shown = ", ".join(printable(name) for name in variables[:6]) + (" ..." if len(variables) > 6 else "")
+    return words.SEVERAL_CHANGED.fill(count=len(variables), names=shown)
+
+
+def value_text(value: Any) -> str:
+    if isinstance(value, float):
+        return number(value, 6)
+    text = "-" if value is None else str(value)
+    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "…"
