@@ -69,7 +69,7 @@ def test_run_reports_and_keeps_a_record(script, capsys, tmp_path):
         "run.json", "report.json", "notes.md", "record.json", "config.yaml", "environment.json", "heartbeat"}
     kept = json.loads((folder / "run.json").read_text())
     assert kept["argv"] == ["--lr", "0.1", "--hub-token=***"] and kept["status"] == "finished" and kept["schema"] == 1
-    assert (folder / "notes.md").read_text() == "best:\nfailed hypothesis:\nnext:\n"
+    assert (folder / "notes.md").read_text().startswith("best:\nfailed hypothesis:\nnext:\n\nnot done:\n- 1 Training, validation")
     assert f"Record: {folder.relative_to(tmp_path)}" in err
 
 

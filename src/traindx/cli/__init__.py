@@ -23,6 +23,7 @@ COMMANDS = (
     "explain",
     "rules",
     "runs",
+    "checklist",
 )
 BAD_USAGE = 2
 

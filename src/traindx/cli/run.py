@@ -176,8 +176,8 @@ def _watch(target: Target, settings: Settings, rules: frozenset[str], language: 
         if settings.prove:
             _prove(report, target, language)
         _write_reports(report, outcome, record, settings, language)
-        if record is not None and outcome.recording.steps and not settings.no_ask:
-            _ask_conclusion(record, language)
+        if record is not None and outcome.recording.steps:
+            _conclude(record, language, ask=not settings.no_ask)
     return outcome.status or _fail_on(report, settings.fail_on)
 
 
@@ -242,13 +242,15 @@ def _write_reports(report: Report, outcome: Outcome, record: RunFolder | None, s
             _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=problem.strerror), language)
 
 
-def _ask_conclusion(record: RunFolder, language: Language) -> None:
-    """Three lines while it is fresh, on a terminal only; each may be left out."""
+def _conclude(record: RunFolder, language: Language, ask: bool) -> None:
+    """What the checklist could not tick goes into notes.md; three lines are asked for while it is fresh, on a terminal only."""
+    from traindx.checklist.evidence import Facts
+    from traindx.checklist.judging import judge, not_done
     from traindx.runs import notes
-    if not notes.can_ask():
-        return
+    from traindx.runs.reading import Run
     try:
-        if said := notes.ask(language):
+        notes.add_not_done(record.path, not_done(judge(Facts(Run(record.path)))))
+        if ask and notes.can_ask() and (said := notes.ask(language)):
             notes.write(record.path, said)
     except OSError as problem:
         _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=problem.strerror), language)

@@ -1,8 +1,4 @@
-<<<<<<<< HEAD:src/traindx/gauges/tools/devices.py
 """``python -m traindx.gauges.tools.devices [SKIP ...]``: what torch can do here, one JSON line a fact, written as it is known.
-========
-"""``python -m traindx.probes.devices [SKIP ...]``: what torch can do here, one JSON line a fact, written as it is known.
->>>>>>>> d45f2de (The record of a run: code with its diff, imported files, seeds with their lines, settings, data, environment; secrets masked; a lost disk stops the recording alone):src/traindx/probes/devices.py
 
 Runs in a process of its own: a driver that crashes or hangs ends this process only, and the lines that were written say
 which device it was at. Devices named in SKIP (``cuda:0``) are listed and not tried.

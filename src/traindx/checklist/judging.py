@@ -1,0 +1,249 @@
+"""Facts -> twenty items. A tick needs evidence; without any, an item is not done. A person's word never overrides what was found."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from traindx.checklist import words
+from traindx.checklist.evidence import Facts, settings_of
+from traindx.core.observed.checkpoints import FileRead
+from traindx.core.observed.fed import Labels
+from traindx.core.observed.gradients import ClipUse
+from traindx.core.observed.program import ModelSeen
+from traindx.core.text import Text, number, same
+from traindx.runs.comparing import groups, mapping, rows_of
+
+State = Literal["ticked", "failed", "not-done"]
+ASKED = (3, 17, 19)  # what no record can show
+ENOUGH = 3  # seeds, learning rates
+PASSED = {"passed": "ticked", "failed": "failed"}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of the list. ``settle`` is the command that would settle it, "" where it is settled."""
+
+    item: int
+    title: Text
+    state: State
+    evidence: Text
+    settle: str = ""
+
+
+Said = tuple[State, Text]
+
+
+def judge(facts: Facts) -> list[Item]:
+    """The twenty, in order."""
+    return [_item(number_, facts) for number_ in range(1, 21)]
+
+
+def _item(number_: int, facts: Facts) -> Item:
+    state, evidence = CHECKS[number_](facts)
+    answer = facts.answers.get(str(number_))
+    if answer is not None and state == "not-done":
+        state = "failed" if answer.get("state") == "failed" else "ticked"
+        evidence = words.ANSWERED.fill(text=str(answer.get("text", "")), date=str(answer.get("date", "")))
+    return Item(number_, words.TITLES[number_], state, evidence, "" if state == "ticked" else settling(number_, facts))
+
+
+def settling(item: int, facts: Facts) -> str:
+    """A command that exists and would settle an item."""
+    from traindx.cli import COMMANDS
+    argv = facts.run.fields.get("argv")
+    command = " ".join([str(facts.run.fields.get("script", "SCRIPT")), *map(str, argv if isinstance(argv, list) else [])])
+    wanted = {1: "data", 2: "data", 3: "data", 4: "data", 5: "exam", 6: "shapes", 9: "exam", 16: "exam", 8: "explain", 11: "explain",
+              12: "explain"}
+    steps = {5: " --step overfit", 9: " --step lr", 16: " --step resume"}
+    known = {"explain": {8: "loss/double-softmax", 11: "init/gain-mismatch", 12: "numeric/gradient-explosion"}}
+    name = wanted.get(item)
+    if name == "explain":
+        return f"traindx explain {known[name][item]}"
+    if name in COMMANDS:
+        return f"traindx {name}{steps.get(item, '')} {command}"
+    if item == 18:
+        return f"traindx run {command}  (x{ENOUGH})"
+    if item == 20:
+        return f"traindx runs note {facts.run.name}"
+    return f"traindx checklist {facts.run.name} --answer {item}='...'" if item in (*ASKED, 3, 5, 9, 10, 16) else f"traindx run {command}"
+
+
+def _by_rules(*rules: str) -> Callable[[Facts], Said]:
+    """Ticked where all of the rules are clear, failed where one was found; the first names the one that must have been checked."""
+    def check(facts: Facts) -> Said:
+        if not facts.verdicts:
+            return "not-done", words.NO_REPORT
+        for rule in rules:
+            if facts.verdicts.get(rule, ("", ""))[0] == "found":
+                return "failed", words.FOUND.fill(rule=rule)
+        clear = [rule for rule in rules if facts.verdicts.get(rule, ("", ""))[0] == "clear"]
+        if rules[0] in clear:
+            return "ticked", words.CLEAR.fill(rules=", ".join(clear))
+        return "not-done", words.UNCHECKED.fill(rule=rules[0], why=facts.verdicts.get(rules[0], ("", "-"))[1])
+    return check
+
+
+def _yours(facts: Facts) -> Said:
+    return "not-done", words.YOURS
+
+
+def _classes(facts: Facts) -> Said:
+    labels = facts.run.recording.last(Labels)
+    if labels is None:
+        return "not-done", words.NO_LABELS
+    if labels.classes and labels.counts:
+        total, low = sum(labels.counts.values()), min(labels.counts.values())
+        return "ticked", words.CLASSES.fill(count=len(labels.counts), low=low, total=total, share=number(100 * low / max(total, 1)))
+    if labels.value_mean:
+        return "ticked", words.VALUES.fill(mean=number(labels.value_mean[0]), std=number(labels.value_std[0]))
+    return "not-done", words.NO_LABELS
+
+
+def _exam(step: int) -> Callable[[Facts], Said]:
+    def check(facts: Facts) -> Said:
+        for row in rows_of(facts.exam.get("steps")):
+            if row.get("step") == step and row.get("verdict") in PASSED:
+                verdict = str(row["verdict"])
+                return PASSED[verdict], words.EXAM_STEP.fill(step=step, verdict=verdict)  # type: ignore[return-value]
+        return "not-done", words.NO_EXAM
+    return check
+
+
+def _shapes(facts: Facts) -> Said:
+    places = facts.shape_assertions
+    return ("ticked", words.ASSERTS.fill(count=len(places), where=places[0])) if places else ("not-done", words.NO_ASSERTS)
+
+
+def _dtypes(facts: Facts) -> Said:
+    found = [parameter.dtype for model in facts.run.recording.of(ModelSeen) for parameter in model.parameters]
+    if not found:
+        return "not-done", words.NO_MODEL
+    kinds = sorted(set(found))
+    if len(kinds) > 1:
+        return "failed", words.DTYPES.fill(dtypes=", ".join(kinds))
+    return "ticked", words.DTYPE.fill(count=len(found), dtype=kinds[0])
+
+
+def _swept(facts: Facts) -> Said:
+    lr = mapping(facts.exam.get("lr"))
+    if lr and (lr.get("interval") or lr.get("refused")):
+        return "ticked", words.EXAM_LR.fill(interval=str(lr.get("interval") or lr.get("refused")))
+    rates = sorted({rate for run in (facts.run, *facts.siblings) for rate in settings_of(run)[0]})
+    if len(rates) >= ENOUGH:
+        return "ticked", words.SWEPT.fill(count=len(rates), rates=", ".join(map(number, rates[:8])))
+    return "not-done", words.ONE_RATE if len(rates) < 2 else words.SWEPT.fill(count=len(rates), rates=", ".join(map(number, rates)))
+
+
+def _together(facts: Facts) -> Said:
+    seen: dict[int, set[float]] = {}
+    for run in (facts.run, *facts.siblings):
+        rates, batches = settings_of(run)
+        for batch in batches:
+            seen.setdefault(batch, set()).update(rates)
+    if len(seen) < 2:
+        return "not-done", words.ONE_BATCH
+    batches_text = ", ".join(map(str, sorted(seen)))
+    rates = set().union(*seen.values())
+    if len(rates) == 1:
+        return "failed", words.NOT_TOGETHER.fill(batches=batches_text, rate=number(next(iter(rates))))
+    return "ticked", words.TOGETHER.fill(batches=batches_text, rates=", ".join(map(number, sorted(rates))))
+
+
+def _initialised(facts: Facts) -> Said:
+    for rule in ("init/gain-mismatch", "init/symmetric"):
+        if facts.verdicts.get(rule, ("", ""))[0] == "found":
+            return "failed", words.FOUND.fill(rule=rule)
+    places = facts.initialisations
+    if places:
+        return "ticked", words.INITIALISED.fill(count=len(places), where=places[0])
+    loaded = [file.path for file in facts.run.recording.of(FileRead) if file.tensors]
+    return ("ticked", words.LOADED.fill(file=loaded[0])) if loaded else ("not-done", words.DEFAULT_INIT)
+
+
+def _clipped(facts: Facts) -> Said:
+    for rule in ("optim/clip-after-step", "optim/clip-before-unscale"):
+        if facts.verdicts.get(rule, ("", ""))[0] == "found":
+            return "failed", words.FOUND.fill(rule=rule)
+    count = len(facts.run.recording.series.get("clip_limit", ()))
+    if count or facts.run.recording.of(ClipUse):
+        return "ticked", words.CLIPPED.fill(count=count or 1)
+    return "not-done", words.NOT_CLIPPED
+
+
+def _curves(facts: Facts) -> Said:
+    counts = {name: len(facts.run.recording.series.get(name, ())) for name in ("loss", "lr", "grad_norm")}
+    missing = [name for name, count in counts.items() if not count]
+    if missing:
+        return "not-done", words.CURVE_MISSING.fill(names=", ".join(missing))
+    return "ticked", words.RECORDED.fill(loss=counts["loss"], lr=counts["lr"], norm=counts["grad_norm"])
+
+
+def _seeds(facts: Facts) -> Said:
+    seeds = mapping(facts.run.record.get("seeds"))
+    unseeded = seeds.get("unseeded")
+    if isinstance(unseeded, list) and unseeded:
+        return "failed", words.UNSEEDED.fill(what=", ".join(map(str, unseeded)))
+    calls = [f"{call.get('function')}({call.get('seed')})" for call in rows_of(seeds.get("calls")) if call.get("seed") is not None]
+    return ("ticked", words.SEEDED.fill(calls=", ".join(calls[:5]))) if calls else ("not-done", words.NO_SEED)
+
+
+def _kept(facts: Facts) -> Said:
+    if facts.verdicts.get("record/best-is-alias", ("", ""))[0] == "found":
+        return "failed", words.FOUND.fill(rule="record/best-is-alias")
+    found = mapping(facts.run.record.get("checkpoints"))
+    saved = [str(row.get("path")) for row in rows_of(found.get("saved"))]
+    if not saved:
+        return "failed", words.NONE_SAVED
+    best, last = found.get("best"), found.get("last")
+    if best and len(saved) > 1:
+        return "ticked", words.SAVED.fill(best=best, last=last)
+    return "not-done", words.ONE_SAVED.fill(file=saved[0])
+
+
+def _resume(facts: Facts) -> Said:
+    if facts.verdicts.get("repro/resume-incomplete", ("", ""))[0] == "found":
+        return "failed", words.FOUND.fill(rule="repro/resume-incomplete")
+    verdict = mapping(facts.exam.get("resume")).get("verdict")
+    if verdict in PASSED:
+        return PASSED[verdict], words.EXAM_STEP.fill(step="resume", verdict=verdict)  # type: ignore[return-value]
+    return "not-done", words.NO_EXAM
+
+
+def _mean(facts: Facts) -> Said:
+    metric, made = groups([facts.run, *(run for run in facts.siblings if run.status == "finished" and run.curves)])
+    own = next((group for group in made if facts.run.name in group.runs), None)
+    count = len(own.runs) if own else 1
+    if own is None or count < ENOUGH or own.spread is None or not math.isfinite(own.spread) or len(set(own.values)) < 2:
+        return "not-done", words.FEW_SEEDS.fill(count=count)
+    return "ticked", words.MEAN.fill(count=count, metric=metric, mean=number(own.mean, 4), spread=number(own.spread))
+
+
+def _concluded(facts: Facts) -> Said:
+    missing = [name for name, text in facts.run.notes.items() if not text]
+    return ("not-done", words.NO_NOTES.fill(names=", ".join(missing))) if missing else ("ticked", words.NOTES)
+
+
+CHECKS: dict[int, Callable[[Facts], Said]] = {
+    1: _by_rules("data/split-overlap"),
+    2: _by_rules("data/normalised-on-everything", "data/normalised-differently", "data/scaled-twice"),
+    3: _yours, 4: _classes, 5: _exam(0), 6: _shapes, 7: _dtypes,
+    8: _by_rules("loss/double-softmax", "loss/logits-as-probabilities", "loss/double-sigmoid", "loss/wrong-direction", "loss/initial-loss-off"),
+    9: _swept, 10: _together, 11: _initialised, 12: _clipped, 13: _curves, 14: _seeds, 15: _kept, 16: _resume, 17: _yours, 18: _mean,
+    19: _yours, 20: _concluded,
+}
+
+
+def not_done(items: list[Item]) -> list[str]:
+    """Lines for notes.md: what is not ticked."""
+    return [f"{item.item} {item.title.en}" + (" (failed)" if item.state == "failed" else "") for item in items if item.state != "ticked"]
+
+
+def tally(items: list[Item]) -> Text:
+    count = {state: sum(item.state == state for item in items) for state in ("ticked", "failed", "not-done")}
+    return words.TALLY.fill(ticked=count["ticked"], failed=count["failed"], open=count["not-done"])
+
+
+def titled(item: Item) -> Text:
+    return same(f"{item.item} ") + item.title
