@@ -24,6 +24,7 @@ COMMANDS = (
     "rules",
     "runs",
     "checklist",
+    "new",
 )
 BAD_USAGE = 2
 
