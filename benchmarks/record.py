@@ -177,7 +177,8 @@ def growth(steps: int = 1_000_000, modules: int = 200) -> dict[str, Any]:
         spikes = range(9973, steps + 1, 9973)
         shown = _show(Path(folder))
     return {"steps": steps, "us_first": round(blocks[0], 2), "us_last": round(blocks[-1], 2), "bytes": size,
-            "bytes_a_step": round(size / steps, 2), "points": len(kept), "spikes_kept": sum(step in kept for step in spikes), "spikes": len(spikes), **shown}
+            "bytes_a_step": round(size / steps, 2), "points": len(kept), "spikes": len(spikes),
+            "spikes_kept": sum(step in kept for step in spikes), **shown}
 
 
 def _show(folder: Path) -> dict[str, float]:
