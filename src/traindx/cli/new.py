@@ -17,8 +17,12 @@ OPT_KIND = Text("what kind of data (default: tabular)", "数据类型（默认 t
 OPT_NAME = Text("the folder to make", "要新建的文件夹")
 NOT_EMPTY = Text("{folder} exists and is not empty; nothing was written", "{folder} 已存在且不是空的；什么也没写")
 CANNOT = Text("{folder} cannot be written: {problem}", "写不了 {folder}：{problem}")
-DONE = Text("{folder} is ready:\n  cd {folder}\n  pytest                     its own tests\n  traindx run train.py       train it, watched and recorded",
-            "{folder} 建好了：\n  cd {folder}\n  pytest                     跑它自带的测试\n  traindx run train.py       在观察下训练，并留下记录")
+DONE = Text("{folder} is ready:\n  cd {folder}\n"
+            "  pytest                     its own tests\n"
+            "  traindx run train.py       train it, watched and recorded",
+            "{folder} 建好了：\n  cd {folder}\n"
+            "  pytest                     跑它自带的测试\n"
+            "  traindx run train.py       在观察下训练，并留下记录")
 
 
 def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
