@@ -81,6 +81,7 @@ for part in range(2):
     if part:
         state = torch.load("state.pt")
         net.load_state_dict(state["net"])
+        begun = state["step"]
         RESTORE
     for step in range(30):
         rows = torch.randint(0, 256, (32,))
@@ -88,7 +89,7 @@ for part in range(2):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict()}, "state.pt")
+    torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, "state.pt")
 """
 OWN = """
 class Plain(torch.optim.Optimizer):

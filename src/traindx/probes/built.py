@@ -56,15 +56,17 @@ class Built(Probe):
         made, self.made = self.made, []
         inner = {id(child) for module in made for child in module.modules() if child is not module}
         kept = {id(module) for module in run.module.modules()}
+        new = {id(module) for module in made}
         places: set[int] = set()
         for module in made:
             if id(module) not in inner and id(module) not in kept:
-                self._note(module, run, places)
+                self._note(module, [m for m in module.modules() if id(m) in new], run, places)
 
-    def _note(self, module: nn.Module, run: ForwardRun, places: set[int]) -> None:
-        weights = sum(p.numel() for p in module.parameters() if p.requires_grad)
-        drops = any(modules.drops(m) for m in module.modules())
-        tracks = any(isinstance(m, _BatchNorm) for m in module.modules())
+    def _note(self, module: nn.Module, new: list[nn.Module], run: ForwardRun, places: set[int]) -> None:
+        """``new``: what was built with it; a slice of a ModuleList is a new list of layers that were there before."""
+        weights = sum(p.numel() for m in new for p in m.parameters(recurse=False) if p.requires_grad)
+        drops = any(modules.drops(m) for m in new)
+        tracks = any(isinstance(m, _BatchNorm) for m in new)
         site = modules.made_at(module)
         if not (weights or drops or tracks) or site is None or id(site) in places:
             return
