@@ -107,6 +107,7 @@ CARRIERS = frozenset(("factor",))
 
 
 HALF_LIMIT = 65504.0
+MEAN = 1  # how torch codes the reduction of a loss
 # operands of a product whose terms can be summed again in fp32
 _PRODUCTS = {"MmBackward0": ("self", "mat2"), "AddmmBackward0": ("mat1", "mat2"), "BmmBackward0": ("self", "mat2")}
 
@@ -150,6 +151,8 @@ def risks_of(node: Any) -> tuple[Risk, ...]:
     name = type(node).__name__
     if name == "PowBackward0":
         return _power_risks(node)
+    if name.startswith("NllLoss") and node._saved_reduction != MEAN:
+        return ()  # only a mean divides by the targets that count
     return RISKS.get(name, ())
 
 

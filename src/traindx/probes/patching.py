@@ -16,7 +16,9 @@ def replace(stack: ExitStack, owner: Any, name: str, make: Callable[[Any], Any])
         original = getattr(owner, name)  # Tensor's methods are its C base's; Python bases are patched themselves
     if original is None:
         return
-    setattr(owner, name, make(original))
+    made = make(original)
+    stack.callback(_no_builtin, made)
+    setattr(owner, name, made)
     if inherited:
         stack.callback(delattr, owner, name)
     else:
@@ -50,6 +52,18 @@ def _builtin_too(wrapper: Any, original: Any) -> Any:
         name = _find_builtin(original)
         if name is not None:
             _register_builtin(wrapper, name)
+            _builtins.add(id(wrapper))
     except Exception:
         pass  # other torch versions: only scripting a model is at stake
     return wrapper
+
+
+_builtins: set[int] = set()  # wrappers that torch.jit takes for C functions, by id as its table does
+
+
+def _no_builtin(wrapper: Any) -> None:
+    """A wrapper that is taken off leaves torch.jit's table: its id may soon be another function's."""
+    if id(wrapper) in _builtins:
+        from torch.jit._builtins import _get_builtin_table
+        _builtins.discard(id(wrapper))
+        _get_builtin_table().pop(id(wrapper), None)
