@@ -100,6 +100,21 @@ def test_tokens_are_asked_by_exchange():
     assert wrong["mixes"] and wrong["culprit"]["module"] == "GRU" and wrong["culprit"]["made_at"]["line"] == line_of(Tokens, "nn.GRU")
 
 
+def test_a_sequence_first_network_is_not_taken_for_a_mixing_one():
+    ids = torch.randint(20, (5, 8), generator=torch.Generator().manual_seed(2))
+
+    class Sequence(Tokens):
+        def forward(self, ids):
+            return self.head(self.rnn(self.embed(ids))[0])
+
+    def along(batch_first):
+        with trial(Gauge("batch_dependence")) as facts:
+            F.cross_entropy(Sequence(batch_first)(ids).flatten(0, 1), torch.zeros(40, dtype=torch.long)).backward()
+        return facts["batch_dependence"]
+    assert (along(False)["mixes"], along(False)["samples"]) == (False, {"size": 8, "dim": 1, "evidence": "independent"})
+    assert (along(True)["mixes"], along(True)["samples"]) == (False, {"size": 5, "dim": 0, "evidence": "assumed"})
+
+
 def test_where_samples_cannot_be_told_it_says_so():
     value = measure(lambda: nn.Linear(4, 3), X[:1], Y[:1], Gauge("batch_dependence"))["batch_dependence"]
     assert "one sample" in value["not_measured"]["en"]

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -43,7 +43,8 @@ class Measurement(Watcher):
     beside the strongest gradient]], ``others`` (how many other samples reach one output), ``culprit``: null or the operation
     in which the samples meet {op, site, module, made_at}.
 
-    The dimension of the samples is the setting ``dim``, else it is told by the labels; "assumed" evidence is a guess.
+    The dimension of the samples is the setting ``dim``, else it is told by the labels; evidence "independent": the one along
+    which nothing mixes; "assumed": the first, a guess.
     """
 
     settings: ClassVar[dict[str, Any]] = {"dim": None}
@@ -72,8 +73,18 @@ class Measurement(Watcher):
         self.send(mixing_one or clear or found[0])
 
     def _of(self, call: _Call, loss: LossCall | None) -> dict[str, Any]:
-        name = type(call.module).__name__
+        """Where nothing tells which dimension holds the samples, it is one along which nothing mixes, if there is one."""
         samples = samples_of(list(tensors_in((call.args, call.kwargs))), loss, self.asked["dim"])
+        found = self._along(call, samples)
+        if samples is not None and samples.evidence == "assumed" and found.get("mixes"):
+            other = samples_of(list(tensors_in((call.args, call.kwargs))), loss, 1)
+            second = self._along(call, other)
+            if other is not None and second.get("mixes") is False:
+                return {**second, "samples": vars(replace(other, evidence="independent"))}
+        return found
+
+    def _along(self, call: _Call, samples: Samples | None) -> dict[str, Any]:
+        name = type(call.module).__name__
         if samples is None or samples.size < 2:
             return _not(ONE)
         with aside(call.module, training=False):

@@ -13,7 +13,7 @@ from traindx.probes.tensors import plain, tensors_in
 @dataclass(frozen=True)
 class Samples:
     """``size`` samples along ``dim`` of the inputs. ``evidence``: "asked" (a setting), "labels" (one label a sample, and no
-    other dimension of that size), "assumed" (the first dimension)."""
+    other dimension of that size), "independent" (nothing mixes along it), "assumed" (the first dimension)."""
 
     size: int
     dim: int
