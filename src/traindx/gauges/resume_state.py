@@ -96,7 +96,8 @@ def found_in(saved: Any, modules: list[nn.Module], at: str = "", depth: int = 0)
     if known is not None:
         yield {**known, "at": at}
     elif depth < DEPTH and isinstance(saved, (dict, list, tuple)):
-        for key, value in (saved if isinstance(saved, dict) else dict(enumerate(saved))).items():
+        items: Any = saved.items() if isinstance(saved, dict) else enumerate(saved)
+        for key, value in items:
             yield from found_in(value, modules, f"{at}.{key}".lstrip("."), depth + 1)
 
 
