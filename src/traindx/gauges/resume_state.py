@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import lr_scheduler
@@ -135,7 +134,7 @@ def _weights(saved: dict[Any, Tensor], modules: list[nn.Module]) -> dict[str, An
         for path, module in root.named_modules():
             own = module.state_dict()
             names = {str(key).removeprefix("module.").removeprefix("_orig_mod."): value for key, value in saved.items()}
-            shared = [key for key in names if key in own and own[key].shape == names[key].shape]
+            shared = [key for key, value in names.items() if key in own and own[key].shape == value.shape]
             if len(shared) == len(names) and (best is None or not best["complete"]):
                 live = all(torch.equal(names[key].to(own[key]), own[key]) for key in shared)
                 best = {"what": "module", "class": type(module).__name__, "part": path or None,
@@ -151,4 +150,4 @@ def _rng(saved: Any) -> str:
         return ""
     if saved[0] == random.getstate()[0] and len(saved) == 3 and isinstance(saved[1], tuple) and len(saved[1]) > 600:
         return "python"
-    return "numpy" if isinstance(saved[0], str) and saved[0] == np.random.get_state()[0] else ""
+    return "numpy" if saved[0] == "MT19937" else ""
