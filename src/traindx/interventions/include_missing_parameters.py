@@ -15,7 +15,7 @@ NODES = 100_000  # of a graph that are walked
 
 
 class IncludeMissingParameters(Intervention):
-    """They join its first group, so that its rate, its decay and its schedulers are theirs. Looked for at every
+    """They join its group with the largest rate: what is forgotten is mostly a new head, and pretrained parts are slow. Looked for at every
     backward, for layers may be put in later, before anything is clipped or stepped.
     """
 
@@ -35,8 +35,12 @@ class IncludeMissingParameters(Intervention):
         held = {id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
         missing = [p for p in _leaves(run.roots) if id(p) not in held]
         if missing:
-            optimizers[0].param_groups[0]["params"].extend(missing)
+            max(optimizers[0].param_groups, key=_rate)["params"].extend(missing)
             self.touch()
+
+
+def _rate(group: dict[str, Any]) -> float:
+    return float(group.get("lr", 0.0))
 
 
 def _leaves(roots: tuple[Any, ...]) -> list[nn.Parameter]:
