@@ -67,7 +67,8 @@ def siblings(folder: Path, changes, losses=(3.0, 1.1)):
         made(folder, f"sibling{at}", (losses[0], losses[1] + at / 100), changed(**change))
 
 
-EXAM = {"steps": [{"step": 0, "verdict": "passed"}, {"step": 3, "verdict": "failed"}], "lr": {"interval": [1e-3, 1e-2]}, "resume": {"verdict": "failed"}}
+EXAM = {"steps": [{"step": 0, "verdict": "passed"}, {"step": 7, "name": "resume", "verdict": "failed"}], "lr": {"interval": [1e-3, 1e-2]},
+        "seeds": {"n": 3, "final": [1.0, 1.1, 0.9], "spread": 0.1}}
 BATCHES = "config__loaders"
 
 
@@ -129,7 +130,7 @@ def test_items_of_the_record(record, number, state, tmp_path):
     assert item(made(tmp_path / "runs", "own", record=record), number).state == state
 
 
-@pytest.mark.parametrize(("number", "state"), [(5, "ticked"), (9, "ticked"), (16, "failed")])
+@pytest.mark.parametrize(("number", "state"), [(5, "ticked"), (9, "ticked"), (16, "failed"), (18, "ticked")])
 def test_items_of_an_exam(number, state, tmp_path):
     path = made(tmp_path / "runs", "own")
     assert item(path, number, EXAM).state == state and item(path, number).state == "not-done"
@@ -167,6 +168,11 @@ def test_answers_are_kept_with_their_date_and_override_nothing(tmp_path, monkeyp
     path = with_verdicts(made(tmp_path / "runs", "own"), data__split_overlap="found")
     cli.main(["checklist", "--answer", "17=as in table 2", "--answer", "19=no: two at once", "--answer", "1=surely", "--json", "-"])
     capsys.readouterr()
+    (tmp_path / "exam.json").write_text(json.dumps(EXAM | {"script": "train.py"}))
+    cli.main(["checklist", "--json", "-", "--exam", "exam.json"])
+    assert json.loads(capsys.readouterr().out)[4]["state"] == "ticked" and (path / "exam.json").exists(), "kept in the record"
+    (tmp_path / "exam.json").write_text(json.dumps(EXAM | {"script": "other.py"}))
+    assert cli.main(["checklist", "--exam", "exam.json", "--lang", "en"]) == 2 and "other.py" in capsys.readouterr().err
     cli.main(["checklist", "--json", "-", "--lang", "en"])  # without answers: the kept ones
     rows = {row["item"]: row for row in json.loads(capsys.readouterr().out)}
     kept = json.loads((path / "checklist.json").read_text())["answers"]["17"]

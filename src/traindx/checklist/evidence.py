@@ -83,6 +83,12 @@ def keep_answers(run: Run, answers: Mapping[int, str], date: str) -> None:
     write_text(run.path / ANSWERS, json.dumps({"schema": 1, "answers": kept}, ensure_ascii=False, indent=1) + "\n")
 
 
+def keep_exam(run: Run, exam: Mapping[str, Any]) -> None:
+    """In the record, where the next checklist finds it. Raises OSError."""
+    from traindx.runs.folder import write_json
+    write_json(run.path / "exam.json", exam)
+
+
 def settings_of(run: Run) -> tuple[set[float], set[int]]:
     """Learning rates of the optimizers and batch sizes of the shuffled loaders of a run."""
     config = mapping(run.record.get("config"))

@@ -52,17 +52,20 @@ def _item(number_: int, facts: Facts) -> Item:
 def settling(item: int, facts: Facts) -> str:
     """A command that exists and would settle an item."""
     from traindx.cli import COMMANDS
+    from traindx.exam import STEPS
     argv = facts.run.fields.get("argv")
     command = " ".join([str(facts.run.fields.get("script", "SCRIPT")), *map(str, argv if isinstance(argv, list) else [])])
     wanted = {1: "data", 2: "data", 3: "data", 4: "data", 5: "exam", 6: "shapes", 9: "exam", 16: "exam", 8: "explain", 11: "explain",
               12: "explain"}
-    steps = {5: " --step overfit", 9: " --step lr", 16: " --step resume"}
+    steps = {5: "overfit", 9: "lr", 16: "resume"}
     known = {"explain": {8: "loss/double-softmax", 11: "init/gain-mismatch", 12: "numeric/gradient-explosion"}}
     name = wanted.get(item)
     if name == "explain":
         return f"traindx explain {known[name][item]}"
-    if name in COMMANDS:
-        return f"traindx {name}{steps.get(item, '')} {command}"
+    if name == "exam" and steps[item] in STEPS:
+        return f"traindx exam --step {steps[item]} --json exam.json {command} && traindx checklist {facts.run.name} --exam exam.json"
+    if name in COMMANDS and name != "exam":
+        return f"traindx {name} {command}"
     if item == 18:
         return f"traindx run {command}  (x{ENOUGH})"
     if item == 20:
@@ -205,13 +208,19 @@ def _kept(facts: Facts) -> Said:
 def _resume(facts: Facts) -> Said:
     if facts.verdicts.get("repro/resume-incomplete", ("", ""))[0] == "found":
         return "failed", words.FOUND.fill(rule="repro/resume-incomplete")
-    verdict = mapping(facts.exam.get("resume")).get("verdict")
-    if verdict in PASSED:
-        return PASSED[verdict], words.EXAM_STEP.fill(step="resume", verdict=verdict)  # type: ignore[return-value]
+    for row in rows_of(facts.exam.get("steps")):
+        if row.get("name") == "resume" and row.get("verdict") in PASSED:
+            verdict = str(row["verdict"])
+            return PASSED[verdict], words.EXAM_STEP.fill(step="resume", verdict=verdict)  # type: ignore[return-value]
     return "not-done", words.NO_EXAM
 
 
 def _mean(facts: Facts) -> Said:
+    seeds = mapping(facts.exam.get("seeds"))
+    finals = [float(value) for value in seeds.get("final") or () if isinstance(value, (int, float))]
+    if len(finals) >= ENOUGH and isinstance(seeds.get("spread"), (int, float)):
+        mean = number(sum(finals) / len(finals), 4)
+        return "ticked", words.MEAN.fill(count=len(finals), metric="loss", mean=mean, spread=number(seeds["spread"]))
     metric, made = groups([facts.run, *(run for run in facts.siblings if run.status == "finished" and run.curves)])
     own = next((group for group in made if facts.run.name in group.runs), None)
     count = len(own.runs) if own else 1

@@ -22,6 +22,7 @@ OPT_NO_ASK = Text("do not ask", "不询问")
 BAD_ANSWER = Text("--answer {word}: write it as N='text', with N from 1 to 20",
                   "--answer {word}：应写成 N='文字'，N 从 1 到 20")
 BAD_EXAM = Text("--exam {file} cannot be read as an exam's JSON", "--exam {file} 不是 exam 的 JSON，读不了")
+OTHER_EXAM = Text("--exam {file} is about {other}, and this run is of {script}", "--exam {file} 是 {other} 的，而这次运行的脚本是 {script}")
 TITLE = Text("Checklist of {run}", "{run} 的自检清单")
 TALLY = Text("{ticked} ticked, {failed} failed, {open} not done. Not done is safer than pretended.",
              "通过 {ticked} 条，未通过 {failed} 条，没做 {open} 条。“没做”比“假装做了”安全。")

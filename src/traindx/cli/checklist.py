@@ -35,7 +35,7 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from traindx.checklist.evidence import gather, keep_answers
+    from traindx.checklist.evidence import gather, keep_answers, keep_exam
     from traindx.checklist.judging import judge, not_done
     from traindx.config import settings_from
     from traindx.runs import notes
@@ -43,12 +43,15 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_from({"runs_dir": options.runs_dir, "lang": options.lang}, Path.cwd())
     language, folder = language_from(settings.lang), Path(settings.runs_dir)
     answers = answers_in(options.answer)
-    found, exam = find(folder, options.run), _exam(options.exam)
+    found = find(folder, options.run)
+    exam = _exam(options.exam, str(found.fields.get("script")))
     if not answers and not options.no_ask and options.json != "-" and notes.can_ask():
         answers = ask(judge(gather(found, folder, exam)), language)
     try:
         if answers:
             keep_answers(found, answers, date.today().isoformat())
+        if exam is not None:
+            keep_exam(found, exam)
         items = judge(gather(found, folder, exam))
         notes.add_not_done(found.path, not_done(items))
     except OSError:
@@ -109,11 +112,14 @@ def ask(items: Sequence[Item], language: Language, answer: Callable[[], str] = i
     return found
 
 
-def _exam(file: str | None) -> Mapping[str, Any] | None:
+def _exam(file: str | None, script: str) -> Mapping[str, Any] | None:
+    """Raises UsageError for what is no exam of this script."""
     from traindx.runs.reading import read_json
     if file is None:
         return None
     found = read_json(Path(file))
     if "steps" not in found:
         raise UsageError(words.BAD_EXAM.fill(file=file))
+    if found.get("script") != script:
+        raise UsageError(words.OTHER_EXAM.fill(file=file, other=found.get("script"), script=script))
     return found

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 from traindx.core.text import Language
@@ -27,6 +26,7 @@ def files(kind: str, name: str, language: Language) -> Iterator[tuple[str, str]]
 
 def _installed() -> Iterator[tuple[str, str]]:
     """The versions that the project begins with, without the build (``+cpu``): other machines need another."""
+    from importlib import metadata
     for package in LOCKED:
         try:
             yield package, metadata.version(package).split("+")[0]
