@@ -299,6 +299,46 @@ def test_removing_touches_nothing_outside(tmp_path):
     assert (tree(tmp_path)["kept"], tmp_path.stat().st_mode) == before
 
 
+INSIDE_A_CONTAINER = """
+import os, sys
+from traindx.engine import linux
+layers, before = sys.argv[1:]
+linux.leave_namespaces(user=False, net=False)
+linux.mount("tmpfs", layers, "tmpfs")
+folders = [os.path.join(layers, name) for name in ("upper", "work")]
+for folder in folders:
+    os.mkdir(folder)
+upper = os.open(folders[0], os.O_RDONLY)
+linux.overlay(os.open("/tmp", os.O_PATH), upper, os.open(folders[1], os.O_PATH), "/tmp")
+os.environ.update(HOME=before + "/home")
+from traindx.engine.local import LocalEngine
+from traindx.core.trials import *
+with LocalEngine(performer="plain_performer:perform", preload=("torch",), sandbox="overlay") as engine:
+    trace = engine.run([Trial(Program("train.py", cwd=before + "/project"), budget=Budget(seconds=60))])[0]
+print(trace.ended, trace.error, trace.sandbox, trace.output.count(": ok"))
+for here, _, names, _ in os.fwalk(".", dir_fd=upper):
+    print("changed", here, names)
+"""
+
+
+@LINUX
+def test_where_the_disk_is_an_overlay_itself_as_in_a_container(here_now, project, tmp_path_factory):
+    if "overlay" not in here_now or os.getuid() != 0 or not beneath(str(project), "/tmp"):
+        pytest.skip("needs root and overlays")
+    layers = tmp_path_factory.mktemp("layers")
+    done = subprocess.run([sys.executable, "-c", INSIDE_A_CONTAINER, layers, project.parent], capture_output=True, text=True)
+    assert done.stdout.splitlines()[0] == "script  overlay 28", done.stdout + done.stderr
+    assert done.stdout.splitlines()[1:] == ["changed . []"], done.stdout
+
+
+def test_a_long_temporary_folder_is_not_taken(tmp_path, monkeypatch):
+    long = tmp_path / ("x" * 60)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    (tmp_path / "train.py").write_text("import torch\nprint(len(list(torch.utils.data.DataLoader(torch.arange(4.0), num_workers=1))))")
+    assert run_one(Trial(Program("train.py", cwd=str(tmp_path)), budget=Budget(seconds=60))).output == "4\n"
+
+
 # -- as somebody else -------------------------------------------------------------------------------------------------
 
 def unprivileged_python() -> str | None:

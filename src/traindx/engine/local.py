@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import shutil
 import socket
 import subprocess
 import sys
@@ -28,6 +29,7 @@ OnMessage = Callable[[int, dict[str, Any]], None]
 PERFORMER = "traindx.perform:perform"
 MARGIN = 1.2  # a trial is started where this many times the measured peak is free
 STOP_SECONDS = 10.0
+LONGEST_BASE = 44  # characters
 _START = "import sys; sys.path[:1] = []; sys.path.append(sys.argv.pop(1)); from traindx.engine.server import main; main()"
 
 NO_FORK = Text("re-runs need a system that can fork processes (Linux, macOS); this is {system}. `traindx run` works here.",
@@ -135,8 +137,8 @@ class LocalEngine:
             raise UsageError(NO_FORK.fill(system=sys.platform))
         self.jobs = jobs or max(1, processes.cores() // threads)
         self.sandbox, self.threads, self.performer, self.preload = sandbox, threads, performer, preload
-        self.keep = folder is not None
-        self.folder = (folder or Path(tempfile.mkdtemp(prefix="traindx-"))).absolute()
+        self.keep = folder.absolute() if folder else None
+        self.folder = scratch_folder()
         self.why_isolated = "asked for" if isolate else "more than one thread" if threads > 1 else ""
         self.level = 2 if isolate or threads > 1 or sys.platform != "linux" else 0  # of caution: 1 loads torch only
         self.peak: int | None = None
@@ -154,9 +156,8 @@ class LocalEngine:
         for server in self._servers.values():
             server.close()
         self._servers.clear()
-        if not self.keep:
-            from traindx.engine.sandbox import remove_tree
-            remove_tree(str(self.folder))
+        from traindx.engine.sandbox import remove_tree
+        remove_tree(str(self.folder))
 
     def run(self, trials: Sequence[Trial], on_done: OnDone | None = None, on_message: OnMessage | None = None) -> list[Trace]:
         sweep = _Sweep(self, list(enumerate(trials)), on_done or _ignore, on_message or _ignore)
@@ -183,6 +184,14 @@ class LocalEngine:
             self._servers[trial.network] = server
         return _Running(index, trial, server.ask(trial, folder), server, alone)
 
+    def kept(self, trace: Trace) -> None:
+        """Brings a recording to where it is to stay."""
+        if self.keep is not None and trace.recording is not None:
+            self.keep.mkdir(parents=True, exist_ok=True)
+            place = Path(tempfile.mkdtemp(prefix="trial-", dir=self.keep))
+            shutil.copytree(trace.recording, place, dirs_exist_ok=True)
+            trace.recording = str(place)
+
     def _to_load(self, program: Program) -> tuple[str, ...]:
         wanted = wanted_by(program) if self.preload is None else tuple(self.preload)
         performing = ours() if self.performer == PERFORMER else (self.performer.partition(":")[0],)
@@ -190,7 +199,6 @@ class LocalEngine:
 
     def _serve(self, trial: Trial, preload: Sequence[str]) -> _Warm:
         ours, theirs = socket.socketpair()
-        self.folder.mkdir(parents=True, exist_ok=True)
         log = self.folder / "server.log"
         settings = {"descriptor": theirs.fileno(), "folder": str(self.folder), "performer": self.performer,
                     "preload": list(preload), "only": self.sandbox}
@@ -209,6 +217,14 @@ class LocalEngine:
         for server in self._servers.values():
             server.close()
         self._servers.clear()
+
+
+def scratch_folder() -> Path:
+    """A new one with a short name: the path of a socket has 108 bytes at most, and workers of a DataLoader that cannot
+    make theirs wait for ever."""
+    base = tempfile.gettempdir()
+    short = base if len(base) <= LONGEST_BASE or not os.access("/tmp", os.W_OK) else "/tmp"
+    return Path(tempfile.mkdtemp(prefix="traindx-", dir=short)).absolute()
 
 
 def _ignore(*_: object) -> None:
@@ -272,6 +288,7 @@ class _Sweep:
             return
         if not one.ended:
             one.trace.error = f"the process that ran the trial is gone: {one.server.last_words()}".rstrip(": ")
+        self.engine.kept(one.trace)
         self.engine.peak = max(self.engine.peak or 0, one.trace.memory)
         self._finish(one.index, one.trace)
 
