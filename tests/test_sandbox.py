@@ -143,7 +143,7 @@ def test_an_argument_names_a_folder_that_may_be_written(mode, here_now, tmp_path
 
 NETWORK = """
 import socket
-for address in ("192.0.2.1", "127.0.0.1"):  # the first is reserved for documentation: nobody has it
+for address in ("203.0.113.1", "127.0.0.1"):  # the first is reserved for documentation: nobody has it
     for kind in (socket.SOCK_STREAM,):
         with socket.socket(socket.AF_INET, kind) as end:
             end.settimeout(2)

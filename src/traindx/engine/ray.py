@@ -8,6 +8,7 @@ import base64
 import importlib
 import json
 import os
+import socket
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,10 +26,12 @@ from traindx.errors import UsageError
 TRIES = 3  # of a trial whose worker is lost
 LEFT_AT_HOME = (".git", ".hg", "__pycache__", "node_modules", ".venv", "venv", "runs", "wandb", "mlruns", "lightning_logs")
 CANCEL_SECONDS = 5.0
+KNOCK_SECONDS = 10.0
 
 NO_RAY = Text("running on Ray needs the package ray, which is not installed: pip install 'traindx[ray]'",
               "在 Ray 上运行需要 ray 这个包，这里没有装：pip install 'traindx[ray]'")
-NO_CLUSTER = Text("no Ray cluster at {address}: {problem}", "{address} 处没有可用的 Ray 集群：{problem}")
+NO_CLUSTER = Text("no Ray cluster at {address}: {problem}. A cluster that asks for a token needs RAY_AUTH_TOKEN in the environment.",
+                  "{address} 处没有可用的 Ray 集群：{problem}。集群若要求令牌，环境变量里需要有 RAY_AUTH_TOKEN。")
 ELSEWHERE = Text("on Ray the working directory must lie in the project that is shipped ({root}), but is {cwd}. Start the program from there.",
                  "在 Ray 上，工作目录必须位于要发送的项目里（{root}），现在是 {cwd}。请从项目里启动程序。")
 ONE_PROJECT = Text("one Ray engine serves one project: {root}, not {other}", "一个 Ray 引擎只服务一个项目：{root}，不能是 {other}")
@@ -92,6 +95,7 @@ class RayEngine:
             shipped = {"working_dir": root, "py_modules": [str(Path(__file__).parents[1])], "excludes": list(LEFT_AT_HOME),
                        "env_vars": {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}}
             try:
+                _knock(self.address)
                 self.ray.init(address=self.address, runtime_env=shipped, log_to_driver=False, logging_level="error")
             except (ConnectionError, RuntimeError, ValueError, OSError) as problem:
                 raise UsageError(NO_CLUSTER.fill(address=self.address or "ray", problem=str(problem).strip().split("\n")[0])) from None
@@ -114,6 +118,13 @@ class RayEngine:
             return Path(self.made[-1])
         self.folder.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f"trial{index}-", dir=self.folder))
+
+
+def _knock(address: str | None) -> None:
+    """Raises OSError at once where nobody listens; Ray itself would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
 
 
 def root_of(program: Program) -> str:
