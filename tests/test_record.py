@@ -280,6 +280,28 @@ def test_settings_that_the_program_has(observe):
                      "dataclass": {"lr": 0.001, "betas": [0.9, 0.99], "deep": {"width": 8}, "thing": "<ReLU>"}}
 
 
+def test_looking_at_settings_keeps_nothing_alive(observe):
+    """A function's locals are looked at in the first step: what they held then must be free to go."""
+    recording = observe("""
+import gc, weakref, torch
+def main():
+    first, model = None, torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(4):
+        batch = torch.randn(2, 4)
+        loss = model(batch).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        first = first or (weakref.ref(batch), weakref.ref(loss))
+    batch = loss = None
+    gc.collect()
+    print([ref() is None for ref in first], step, sorted(locals()))
+main()
+""")
+    assert recording.output.strip() == "[True, True] 3 ['batch', 'first', 'loss', 'model', 'optimizer', 'step']"
+
+
 def test_constants_are_those_assigned_once():
     source = "a = 1\nb = -2.5\nc = [1, 'x']\nd = 1\nd = 2\ne = f()\nfor g in []: pass\ndef main():\n    h = 3\ndef other():\n    i = 4\n"
     assert constants_of(source) == {"a": 1, "b": -2.5, "c": [1, "x"], "h": 3}
@@ -386,7 +408,7 @@ torch.save(model.state_dict(), "best.pt")
     assert os.readlink(folder / "ckpt" / "best.pt") == str(repository / "best.pt")
     assert os.readlink(folder / "ckpt" / "last.pt").endswith("best.pt"), "the one saved last"
     environment = json.loads((folder / "environment.json").read_text())
-    assert environment["packages"]["torch"] and environment["python"] and "variables" in environment
+    assert environment["packages"]["torch"] and environment["python"] and environment["torch"]["version"]
     assert (folder / "config.yaml").read_text().startswith("script: train.py\nargv: [")
     assert not list(folder.rglob("*.partial"))
 

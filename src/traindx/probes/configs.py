@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import ast
 import dataclasses
+import inspect
 import os
 import sys
 from collections.abc import Iterator
@@ -95,15 +96,21 @@ class Configs(Probe):
 
 
 def in_sight() -> Iterator[tuple[str, Any]]:
-    """Names and values of the user's frames that are running now, outermost last; each object once."""
+    """Names and values of the user's frames that are running now, outermost last; each object once.
+
+    Up to Python 3.12 a function's ``f_locals`` is a copy that its frame keeps: emptied here, or the first step's tensors would
+    live as long as the function. From 3.13 on it is a view.
+    """
     frame: FrameType | None = sys._getframe(1)
     seen: set[int] = set()
     while frame is not None:
         if sites.is_user(frame.f_code.co_filename):
-            for name, value in list(frame.f_locals.items()):
-                if not name.startswith("__") and id(value) not in seen:
-                    seen.add(id(value))
-                    yield name, value
+            values = frame.f_locals
+            found = [(name, value) for name, value in values.items() if not name.startswith("__") and id(value) not in seen]
+            if frame.f_code.co_flags & inspect.CO_OPTIMIZED and type(values) is dict:
+                values.clear()
+            seen.update(id(value) for _, value in found)
+            yield from found
         frame = frame.f_back
 
 

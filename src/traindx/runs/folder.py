@@ -37,6 +37,7 @@ class RunFolder:
     fields: dict[str, Any]
     base: Path
     code: codes.Code = field(default_factory=codes.Code)
+    environment: dict[str, Any] = field(default_factory=dict)
     broken: OSError | None = None
     _seen_step: bool = False
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -91,8 +92,8 @@ class RunFolder:
         machine = gather.machine_facts()
         packages = gather.installed_packages()
         lock = lock_at(Path.cwd(), packages)
-        write_json(self.path / "environment.json",
-                   encode(machine) | {"packages": packages, "drivers": encode(gather.drivers()), "lock": encode(lock)})
+        self.environment = encode(machine) | {"packages": packages, "drivers": encode(gather.drivers()), "lock": encode(lock)}
+        write_json(self.path / "environment.json", self.environment)
 
     def _beat(self) -> None:
         beat = self.path / HEARTBEAT
@@ -111,6 +112,8 @@ class RunFolder:
             codes.keep_files(self.code, [*imported.files, *([imported.main] if imported.main else [])], base, self.path)
         found = summaries.facts_of(recording)
         write_json(self.path / "record.json", {"schema": SCHEMA, "code": asdict(self.code), **found})
+        if found["torch"]:  # the parent does not import torch: the script's own process told
+            write_json(self.path / "environment.json", self.environment | {"torch": found["torch"]["facts"]})
         settings = {"script": self.fields["script"], "argv": self.fields["argv"], **found["config"]}
         write_text(self.path / "config.yaml", yaml.dump(settings))
         self._fields_now(_code_fields(self.code))
