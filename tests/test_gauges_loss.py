@@ -169,6 +169,33 @@ def test_regression_is_told_by_the_moments_of_its_target():
     assert floor["floor"] == first["constant"] and floor["distinct"] == 1 and floor["conflicts"] == 50
 
 
+def test_labels_given_to_the_model_are_no_input_but_an_autoencoders_input_is():
+    class WithLabels(nn.Linear):
+        def forward(self, x, y):
+            return F.cross_entropy(super().forward(x), y)
+    x, y = torch.zeros(4, 3), torch.tensor([0, 1, 0, 1])
+    with trial(Gauge("label_floor")) as facts:
+        WithLabels(3, 2)(x, y)
+    assert facts["label_floor"]["floor"] == pytest.approx(math.log(2)) and facts["label_floor"]["conflicts"] == 4
+    x = torch.randn(4, 3)
+    with trial(Gauge("label_floor")) as facts:
+        nn.functional.mse_loss(nn.Linear(3, 3)(x), x)
+    assert facts["label_floor"]["floor"] == 0 and facts["label_floor"]["distinct"] == 4
+
+
+def test_a_program_that_compiles_runs_as_it_is_written():
+    original = torch.compile
+    with trial(Gauge("initial_loss")) as facts:
+        model = torch.compile(nn.Linear(3, 2))
+        model.compile()
+
+        @torch.compile(dynamic=True)
+        def loss(x, y):
+            return F.cross_entropy(model(x), y)
+        loss(torch.randn(4, 3), torch.tensor([0, 1, 0, 1]))
+    assert type(model) is nn.Linear and facts["initial_loss"]["formula"] == "ln 2" and torch.compile is original
+
+
 def test_what_cannot_be_measured_says_why():
     embed = nn.Embedding(5, 7)
     tokens = torch.tensor([[1, 2, 3], [1, 2, 3]])

@@ -1,7 +1,9 @@
 """What is measured inside a trial besides its curves: one file a gauge, each with a class ``Measurement``.
 
 A trial is a throw-away run of the user's program, so a gauge may do forwards and backwards of its own; it puts back
-modes, buffers and random numbers, so that the curves of the trial stay what they would have been.
+modes, buffers and random numbers, so that the curves of the trial stay what they would have been. Two things do change
+them, in the last digits: ``torch.compile`` is passed over in a trial that has gauges, and under ``sharpness`` attention takes
+its unfused kernel.
 
 The tracer of a trial calls the hooks of one :class:`Watchers`; what a gauge found goes out as the message
 ``{"fact": [gauge, value]}``, again and again where it grows: the last one counts. Where a precondition is missing the
@@ -96,6 +98,9 @@ class Watchers:
         if self.busy:
             return
         self.busy = True
+        if hook == "begin" and self.watchers:
+            from traindx.gauges.tools.eager import uncompiled
+            uncompiled(*args)
         try:
             for watcher in self.watchers:
                 if not watcher.done:

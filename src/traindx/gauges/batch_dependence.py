@@ -162,7 +162,7 @@ def _row(output: Tensor, inputs: list[Tensor], samples: Samples) -> Tensor:
     """A plain sum would hide probabilities, whose sum never changes: each element has a weight of its own."""
     weights = torch.rand(output.shape, generator=torch.Generator().manual_seed(0)).to(output) + 0.5
     found = torch.autograd.grad((output * weights).sum(), inputs, retain_graph=True, allow_unused=True)
-    squares = [g.double().square().transpose(0, samples.dim).reshape(samples.size, -1).sum(1) for g in found if g is not None]
+    squares = [g.cpu().double().square().transpose(0, samples.dim).reshape(samples.size, -1).sum(1) for g in found if g is not None]
     return torch.stack(squares).sum(0).sqrt().cpu() if squares else torch.zeros(samples.size, dtype=torch.float64)
 
 

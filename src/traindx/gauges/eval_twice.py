@@ -96,12 +96,12 @@ def same(one: Tensor, other: Tensor) -> bool:
 
 def _spread(outputs: list[Tensor]) -> float | None:
     """Of the first output of several elements: a loss may come before it."""
-    return next((float(t.double().std(correction=0)) for t in outputs if t.is_floating_point() and t.numel() > 1), None)
+    return next((float(t.cpu().double().std(correction=0)) for t in outputs if t.is_floating_point() and t.numel() > 1), None)
 
 
 def _apart(one: list[Tensor], two: list[Tensor]) -> float | None:
     pairs = [(a, b) for a, b in zip(one, two) if a.shape == b.shape and a.is_floating_point() and a.numel()]
-    return max((float((a.double() - b.double()).abs().max()) for a, b in pairs), default=None)
+    return max((float((a.cpu().double() - b.cpu().double()).abs().max()) for a, b in pairs), default=None)
 
 
 def _first_different(first: list[_Op], second: list[_Op]) -> dict[str, Any] | None:

@@ -41,9 +41,9 @@ class Measurement(Watcher):
 
 def measured(call: LossCall) -> dict[str, Any]:
     """All figures of one call."""
-    value, chance = float(call.value.detach().double().mean()), call.chance()
+    value, chance = float(call.value.detach().cpu().double().mean()), call.chance()
     excess = _excess(call, value, chance)
-    outputs = call.input.detach().double()
+    outputs = call.input.detach().cpu().double()
     return {"function": call.function, "site": encode(call.site), "kind": call.kind, "reduction": call.reduction,
             "samples": int(call.input.shape[0]) if call.input.dim() > 1 or call.kind != "classes" else 1,
             "classes": call.classes if call.kind == "classes" else None, "value": value, "chance": chance,
@@ -75,7 +75,7 @@ def _logit_std(call: LossCall) -> float | None:
     """Of all logits around the mean of their row: a shift of a whole row changes nothing."""
     if call.kind == "regression" or call.function == "binary_cross_entropy":
         return None
-    logits = call.input.detach().double()
+    logits = call.input.detach().cpu().double()
     if call.kind == "classes":
         classes = call.classes
         return float((logits - logits.mean(call.class_dim, keepdim=True)).square().mean() * classes / max(classes - 1, 1)) ** 0.5
@@ -94,7 +94,7 @@ def _target(call: LossCall) -> dict[str, float | None]:
     target = call.target
     if not isinstance(target, Tensor) or call.kind == "classes":
         return {"target_mean": None, "target_std": None}
-    numbers = target.detach().double()
+    numbers = target.detach().cpu().double()
     return {"target_mean": float(numbers.mean()), "target_std": _std(numbers)}
 
 

@@ -44,7 +44,7 @@ class Measurement(Watcher):
         self._judge(call)
 
     def _judge(self, call: LossCall) -> None:
-        inputs, self._inputs = self._inputs, []
+        inputs, self._inputs = without_target(self._inputs, call.target), []
         rows = next((int(t.shape[0]) for t in inputs if t.dim() > 0), 0)
         groups = same_rows([t for t in inputs if t.dim() > 0 and t.shape[0] == rows])
         belongs = call.target.dim() > 0 and call.target.shape[0] == rows and call.input.dim() > 0 and call.input.shape[0] == rows
@@ -59,6 +59,14 @@ class Measurement(Watcher):
 def without_labels(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Models that compute their own loss are given the labels, too."""
     return {name: value for name, value in kwargs.items() if "label" not in name and "target" not in name}
+
+
+def without_target(inputs: list[Tensor], target: Tensor) -> list[Tensor]:
+    """Integer labels may be given by place, too; what else equals the target is its input, as in an autoencoder."""
+    if target.is_floating_point():
+        return inputs
+    flat = target.detach().flatten()
+    return [t for t in inputs if t.is_floating_point() or t.numel() != flat.numel() or not torch.equal(t.flatten(), flat)]
 
 
 def same_rows(tensors: Iterable[Tensor]) -> Tensor:

@@ -16,7 +16,7 @@ from traindx.core.text import Text
 from traindx.gauges import Watcher
 from traindx.gauges.tools import weights
 from traindx.gauges.tools.running import Running
-from traindx.gauges.tools.steps import ScaleSeen
+from traindx.gauges.tools.steps import ScaleSeen, wide
 from traindx.probes import modules
 from traindx.probes.tensors import plain, sample, tensors_in
 
@@ -35,6 +35,7 @@ class _Tensor:
     few: Tensor
     std: float
     time: int
+    exact: bool  # not half precision
 
 
 @dataclass
@@ -154,7 +155,7 @@ def _first(value: Any) -> Tensor | None:
 
 
 def _std(tensor: Tensor | None) -> float | None:
-    return float(tensor.detach().double().std(correction=0)) if tensor is not None else None
+    return float(wide(tensor).std(correction=0)) if tensor is not None else None
 
 
 def dead_share(module: nn.Module, given: Tensor | None) -> float | None:
@@ -167,8 +168,8 @@ def dead_share(module: nn.Module, given: Tensor | None) -> float | None:
 
 
 def _remembered(path: str, tensor: Tensor, time: int) -> _Tensor:
-    few = sample(tensor, COMPARED).clone()
-    return _Tensor(path, tuple(tensor.shape), few, float(tensor.double().std(correction=0)), time)
+    few = wide(sample(tensor, COMPARED).clone())
+    return _Tensor(path, tuple(tensor.shape), few, float(wide(tensor).std(correction=0)), time, tensor.dtype in (torch.float32, torch.float64))
 
 
 def _note_input(run: _Pass, tensor: Tensor) -> None:
@@ -186,11 +187,11 @@ def _note_input(run: _Pass, tensor: Tensor) -> None:
 
 def residual_of(entering: _Tensor, inputs: Sequence[_Tensor], outputs: Sequence[_Tensor]) -> tuple[_Tensor, _Tensor] | None:
     """``(stream, branch)`` whose sum this tensor is, or whose rectified sum; the latest of each."""
-    tolerance = 1e-5 if entering.few.dtype in (torch.float32, torch.float64) else 2e-2
-    x = entering.few.double()
+    tolerance = 1e-5 if entering.exact else 2e-2
+    x = entering.few
     for branch in reversed([b for b in outputs if b.shape == entering.shape and b.std > 0]):
         for stream in reversed([a for a in inputs if a.shape == entering.shape and a.std > 0 and a.time < branch.time]):
-            total = stream.few.double() + branch.few.double()
+            total = stream.few + branch.few
             size = float(total.abs().max()) * tolerance
             if _near(x, total, size) or (bool((x > 0).any()) and _near(x, total.clamp_min(0), size)):
                 return stream, branch

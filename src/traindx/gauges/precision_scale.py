@@ -176,4 +176,4 @@ def flushed(root: Tensor, leaves: list[Tensor], scale: float) -> dict[str, Any] 
 
 
 def _flat(found: list[Tensor | None]) -> Tensor:
-    return torch.cat([g.detach().double().flatten().cpu() for g in found if g is not None])
+    return torch.cat([g.detach().cpu().double().flatten() for g in found if g is not None])

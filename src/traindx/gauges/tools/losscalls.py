@@ -136,7 +136,7 @@ class LossCall:
 
     def probabilities(self) -> bool:
         """Whether the network's outputs look like probabilities: in [0, 1], and rows of classes add up to 1."""
-        values = self.input.detach().double()
+        values = self.input.detach().cpu().double()
         if values.numel() == 0 or not bool(((values >= 0) & (values <= 1)).all()):
             return False
         return self.kind == "binary" or bool(((values.sum(self.class_dim) - 1).abs() < ROW_SUM).all())

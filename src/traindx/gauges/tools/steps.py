@@ -25,9 +25,15 @@ def gradients(root: Tensor, tensors: Sequence[Tensor], create_graph: bool = Fals
     return [g.to_dense() if g is not None and g.layout != torch.strided else g for g in found]
 
 
+def wide(tensor: Tensor) -> Tensor:
+    """In double precision, detached; on the CPU where the device has none."""
+    values = tensor.detach()
+    return (values.cpu() if values.device.type == "mps" else values).double()
+
+
 def dot(one: Iterable[Tensor], other: Iterable[Tensor]) -> float:
     """The inner product of two lists of tensors as one vector each, summed in double precision."""
-    return sum(float(torch.sum(a.detach().double() * b.detach().double())) for a, b in zip(one, other))
+    return sum(float(torch.sum(wide(a) * wide(b))) for a, b in zip(one, other))
 
 
 def cosine(one: Sequence[Tensor], other: Sequence[Tensor]) -> float | None:

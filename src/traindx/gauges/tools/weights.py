@@ -18,7 +18,7 @@ def described(module: nn.Module) -> dict[str, Any] | None:
     weight = _weight(module)
     if weight is None:
         return None
-    values = weight.detach().double()
+    values = weight.detach().cpu().double()
     std = float(values.std(correction=0))
     fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(weight)
     schemes = _schemes(module, fan_in, fan_out)
@@ -59,7 +59,7 @@ def _alike(weight: Tensor, std: float, ratios: dict[str, float]) -> list[str]:
 
 def _orthogonal(weight: Tensor) -> bool:
     """Rows (or columns, where there are fewer) of one length, at right angles."""
-    matrix = weight.detach().double().flatten(1)
+    matrix = weight.detach().cpu().double().flatten(1)
     matrix = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
     if not 2 <= matrix.shape[0] <= LARGEST:
         return False
