@@ -362,7 +362,8 @@ for step in range(20):
 
 
 SETTINGS = {"scale_lr": {"k": 0.5}, "fix_lr": {"lr": 0.01}, "clip": {"norm": 1.0}, "precision": {"to": "fp32"}, "force_mode": {"to": "eval"},
-            "scale_inputs": {"k": 2}, "ignore_index": {"index": 1}, "class_weights": {"to": "none"}}
+            "scale_inputs": {"k": 2}, "ignore_index": {"index": 1}, "class_weights": {"to": "none"},
+            "scale_weights": {"k": 2}}
 
 
 def test_nothing_is_left_on_torch_or_python(tmp_path):
@@ -457,6 +458,9 @@ def test_include_missing_parameters(act):
     trace = act(source, "include_missing_parameters")
     assert trace.losses == act(edited(source, ("model[2].parameters()", "[*model[2].parameters(), *model[0].parameters()]"))).losses
     assert applied(trace, "include_missing_parameters") and not_applicable(act, PLAIN, "include_missing_parameters")
+    head = edited(PLAIN, ("    loss =", "    if s == 3: model[2] = nn.Linear(16, 3)\n    loss ="))
+    by_hand = edited(head, ("model[2] = nn.Linear(16, 3)", "model[2] = nn.Linear(16, 3); opt.param_groups[0]['params'].extend(model[2].parameters())"))
+    same_as(act, head, "include_missing_parameters", by_hand)
 
 
 def test_flip_loss_sign(act):
@@ -632,6 +636,28 @@ def test_leaky_relu_reinit_and_optimizer_state(act):
     assert applied(trace, "reinit") and trace.losses != act(zero).losses and trace.steps[3].inputs == act(zero).steps[3].inputs
     anew = edited(PLAIN, ("    opt.zero_grad()\n", "    opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n    opt.zero_grad()\n"))
     same_as(act, anew, "keep_optimizer_state", edited(PLAIN, ("lr=0.1", "lr=0.1, momentum=0.9")))
+
+
+def test_frozen_in_eval(act):
+    source = edited(PLAIN, ("for s in", "front = nn.Sequential(nn.Linear(5, 5), nn.BatchNorm1d(5), nn.Dropout(0.5)).requires_grad_(False)\n"
+                                        "model = nn.Sequential(front, *model)\nfor s in"))
+    same_as(act, source, "frozen_in_eval", edited(source, ("    loss =", "    front.eval()\n    loss =")))
+    assert not_applicable(act, PLAIN, "frozen_in_eval")
+
+
+def test_group_norm(act):
+    source = edited(PLAIN, ("nn.ReLU()", "nn.BatchNorm1d(16), nn.ReLU()"))
+    same_as(act, source, "group_norm", edited(source, ("nn.BatchNorm1d(16)", "nn.GroupNorm(8, 16)")))
+
+
+def test_scale_weights_and_finite_inputs(act):
+    by_hand = edited(PLAIN, ("for s in", "with torch.no_grad(): model[2].weight.mul_(0.1); model[2].bias.mul_(0.1)\nfor s in"))
+    same_as(act, PLAIN, "scale_weights", by_hand, {"k": 0.1})
+    assert not_applicable(act, PLAIN, "scale_weights", {"k": 0.1, "layer": "head"})
+    broken = edited(PLAIN, ("for s in", "x[::7, 2] = float('nan')\nfor s in"))
+    trace = act(broken, "finite_inputs")
+    assert trace.losses == act(edited(broken, ("float('nan')", "0"))).losses and applied(trace, "finite_inputs")
+    assert not_applicable(act, PLAIN, "finite_inputs")
 
 
 # -- frameworks -----------------------------------------------------------------------------------------------------
