@@ -62,7 +62,7 @@ class Symptom:
 
 
 SYMPTOMS: tuple[Symptom, ...] = (
-    Symptom("flat", Text("The training loss does not fall, or stops high", "训练损失不降，或者停在高处"), ("curve/plateau",)),
+    Symptom("flat", Text("The training loss does not fall, or stops high", "训练损失不降，或者停在高处"), ("curve/plateau",), ("optim/*",)),
     Symptom("explodes", Text("The loss goes up, explodes or becomes NaN", "损失往上走、爆炸，或者变成 NaN"),
             ("curve/diverging", "numeric/nonfinite", "numeric/gradient-explosion"), ("numeric/*",)),
     Symptom("oscillates", Text("The loss jumps up and down", "损失忽上忽下"), ("curve/oscillating", "curve/spike")),
@@ -71,6 +71,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             ("curve/overfitting", "curve/train-val-gap"), ("mode/*",)),
     Symptom("too-good", Text("The result is too good to be true", "结果好得可疑"), (),
             ("data/*overlap*", "data/*everything*", "data/target-in-input", "data/duplicates", "record/*")),
+    Symptom("useless", Text("The loss looks right, but what the model does is not", "损失看着正常，模型的表现却不对"), (),
+            ("data/eos-*", "data/class-map-*", "data/*-differently", "loss/target-shift-*", "record/*", "repro/load-*")),
     Symptom("start", Text("The first loss is not what it should be", "第一步的损失就不对"), ("loss/initial-loss-off",)),
     Symptom("not-repeatable", Text("Two runs differ, or resuming changes the curve", "两次运行不一样，或者续训后曲线变了"), (), ("repro/*",)),
     Symptom("slow", Text("It is slow", "太慢"), (), ("speed/*",)),
