@@ -147,15 +147,18 @@ def _count(words: str) -> int:
 def _check_report_files(settings: Settings) -> None:
     """A report that could not be written is said before the training, not hours later."""
     for key in REPORT_FILES:
-        file = getattr(settings, key)
-        if file is None or (file == "-" and key == "json"):
-            continue
-        try:
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
-            open(file, "ab").close()
-        except OSError as problem:
-            text = messages.CANNOT_WRITE.fill(option=f"--{key}", file=file, problem=problem.strerror)
-            raise UsageError(text) from None
+        check_report_file(f"--{key}", getattr(settings, key))
+
+
+def check_report_file(option: str, file: str | None) -> None:
+    """Raises UsageError where the file could not be written; ``-`` is stdout, for JSON."""
+    if file is None or (file == "-" and option == "--json"):
+        return
+    try:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        open(file, "ab").close()
+    except OSError as problem:
+        raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=problem.strerror)) from None
 
 
 def _watch(target: Target, settings: Settings, rules: frozenset[str], language: Language) -> int:

@@ -12,6 +12,7 @@ Phase = Literal["forward", "backward", "step"]
 Source = Literal["formula", "traced", "small-runs"]
 PHASES: tuple[Phase, ...] = ("forward", "backward", "step")
 CATEGORIES = ("parameters", "gradients", "optimizer", "activations", "temporaries", "inputs")
+USELESS = 0.02  # of the peak; what saves less is said not to help
 GB = 1e9
 GIB = 2**30
 
@@ -51,6 +52,9 @@ class Remedy:
     peak_bytes: float | None
     origin: Origin = "measured"
     why_not: Text = EMPTY
+
+    def helps(self, peak: float) -> bool:
+        return self.peak_bytes is not None and self.peak_bytes < (1 - USELESS) * peak
 
 
 @dataclass(frozen=True)

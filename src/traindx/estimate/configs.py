@@ -8,7 +8,7 @@ from typing import Any
 
 from traindx.core.text import Text
 from traindx.errors import UsageError
-from traindx.estimate.shapes import FAMILIES, Shape
+from traindx.estimate.shapes import FAMILIES, GPT2, Shape
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers"),
@@ -58,10 +58,10 @@ def config_from(file: Path) -> Config:
     tied = values.get("tie_word_embeddings", kind not in UNTIED)
     if kind == "opt":
         sizes["positions"] = sizes.get("positions", 0) + 2  # its table begins at 2
-    if kind not in ("mixtral",):
-        sizes.pop("experts", None) if family else None
-    shape = Shape(**sizes, tied=bool(tied) or kind in ("bert", "roberta", "distilbert"), **({"family": family} if family else {}))
-    return Config(shape, kind, family is not None)
+    if family and kind != "mixtral":
+        sizes.pop("experts", None)
+    tied = bool(tied) or kind in ("bert", "roberta", "distilbert")
+    return Config(Shape(**sizes, tied=tied, family=family or GPT2), kind, family is not None)  # type: ignore[arg-type]
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -30,7 +30,13 @@ class NotApplicable(Exception):
 
 
 class Change:
-    """``on_root`` is called before the first forward of a model in training, ``around`` gives what its calls run in."""
+    """``on_root`` is called before the first forward of a model in training, ``around`` gives what its calls run in.
+
+    ``acted`` tells whether it found what it acts on; ``missing`` is said where it did not.
+    """
+
+    acted = False
+    missing = ""
 
     def install(self, stack: ExitStack) -> None: ...
 
@@ -46,6 +52,8 @@ class Change:
 
     def verify(self, batch: int | None) -> None:
         """Raises NotApplicable where it did not come to act."""
+        if not self.acted:
+            raise NotApplicable(self.missing)
 
 
 class Batch(Change):
@@ -105,6 +113,7 @@ class Accumulate(Change):
 
     def __init__(self, every: int = 2) -> None:
         self.every = every
+        self.acted = True
         self.calls: Counter[int] = Counter()
 
     def install(self, stack: ExitStack) -> None:
@@ -134,16 +143,16 @@ class Accumulate(Change):
 class Checkpointing(Change):
     """The blocks that repeat keep only their inputs and are computed again in backward."""
 
+    missing = "no blocks that repeat were found in the model"
+
     def on_root(self, root: nn.Module, optimizers: list[Optimizer]) -> None:
         if getattr(root, "is_gradient_checkpointing", False):
-            raise NotApplicable("the model is checkpointed already")
-        if getattr(root, "supports_gradient_checkpointing", False):
+            self.missing = "the model is checkpointed already"
+        elif getattr(root, "supports_gradient_checkpointing", False):
+            self.acted = True
             root.gradient_checkpointing_enable()  # type: ignore[operator]
-            return
-        blocks = blocks_of(root)
-        if not blocks:
-            raise NotApplicable("no blocks that repeat were found in the model")
-        for block in blocks:
+        for block in [] if self.acted else blocks_of(root):
+            self.acted = True
             block.forward = _checkpointed(block.forward)  # type: ignore[method-assign]
 
 
@@ -175,11 +184,10 @@ def blocks_of(root: nn.Module) -> list[nn.Module]:
 class Bf16(Change):
     """The model's calls under bfloat16 autocast."""
 
+    missing = "autocast is on already, or the weights are not fp32"
+
     def on_root(self, root: nn.Module, optimizers: list[Optimizer]) -> None:
-        if torch.is_autocast_enabled("cpu"):
-            raise NotApplicable("autocast is on already")
-        if not any(p.dtype is torch.float32 for p in root.parameters()):
-            raise NotApplicable("the weights are not fp32")
+        self.acted |= not torch.is_autocast_enabled("cpu") and any(p.dtype is torch.float32 for p in root.parameters())
 
     def around(self) -> Any:
         return torch.autocast("cpu", dtype=torch.bfloat16)
@@ -188,9 +196,11 @@ class Bf16(Change):
 class Stepping(Change):
     """The optimizer steps all parameters in one kernel (``fused``) or as CUDA's default does (``foreach``)."""
 
+    missing = "no optimizer that has a fused step, or it is on already"
+
     def __init__(self, way: str) -> None:
         self.way = way
-        self.acted = False
+        self.acted = way == "foreach"
 
     def on_optimizer(self, optimizer: Optimizer) -> None:
         for group in optimizer.param_groups:
@@ -200,18 +210,12 @@ class Stepping(Change):
             self.acted = True
             group.update({"foreach": False, "fused": True} if self.way == "fused" else {"foreach": True})
 
-    def verify(self, batch: int | None) -> None:
-        if self.way == "fused" and not self.acted:
-            raise NotApplicable("no optimizer that has a fused step, or it is on already")
-
 
 class EightBit(Change):
     """Moments in one byte with a scale for each block, as bitsandbytes keeps them; small tensors stay in fp32."""
 
     SMALL = 4096
-
-    def __init__(self) -> None:
-        self.acted = False
+    missing = "no optimizer with moments"
 
     def on_optimizer(self, optimizer: Optimizer) -> None:
         moments = 2 if "betas" in optimizer.param_groups[0] else 1 if optimizer.param_groups[0].get("momentum") else 0
@@ -219,10 +223,6 @@ class EightBit(Change):
             return
         self.acted = True
         optimizer.step = types.MethodType(Optimizer.profile_hook_step(_eight_bit_step(moments)), optimizer)  # type: ignore[method-assign]
-
-    def verify(self, batch: int | None) -> None:
-        if not self.acted:
-            raise NotApplicable("no optimizer with moments")
 
 
 def _eight_bit_step(moments: int) -> Callable[..., Any]:
@@ -247,10 +247,13 @@ def _moments_of(p: Tensor, moments: int) -> dict[str, Tensor]:
 class Lora(Change):
     """The model is frozen; every linear layer gets an adapter, and only these are trained."""
 
+    missing = "fewer than two linear layers"
+
     def on_root(self, root: nn.Module, optimizers: list[Optimizer]) -> None:
         layers = [m for m in root.modules() if isinstance(m, nn.Linear) or type(m).__name__ == "Conv1D"]
-        if len(layers) < 2:
-            raise NotApplicable("fewer than two linear layers")
+        if len(layers) < 2 or self.acted:
+            return
+        self.acted = True
         for p in root.parameters():
             p.requires_grad_(False)
         adapters = [p for layer in layers for p in _adapt(layer)]
@@ -289,7 +292,6 @@ class Changes:
         self._depth = 0
 
     def install(self, stack: ExitStack) -> None:
-        """Before the watch, so that the watch sees what comes of it."""
         for change in self.changes:
             change.install(stack)
         patching.replace(stack, Optimizer, "__init__", self._made)
@@ -305,7 +307,8 @@ class Changes:
 
     def _called(self, original: Any) -> Any:
         def __call__(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if self._depth or not torch.is_grad_enabled() or not any(True for _ in module.parameters()):
+            inside = self._depth or torch._C._current_graph_task_id() != -1  # in a call of the program's, or computed again in backward
+            if inside or not torch.is_grad_enabled() or not any(True for _ in module.parameters()):
                 return original(module, *args, **kwargs)
             if id(module) not in self._roots:
                 self._roots.add(id(module))

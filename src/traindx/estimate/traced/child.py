@@ -129,8 +129,8 @@ def _traced(job: Json, leave: Callable[[Json], None]) -> None:
         on_cpu = elsewhere.install(stack)
         if faker is not None:
             faker.install(stack)
-        changes.install(stack)
         watch.install(stack)
+        changes.install(stack)  # around the watch, which then sees what comes of them
         _run(job, told)
 
 

@@ -16,7 +16,7 @@ _QUIET = ("synchronize", "empty_cache", "reset_peak_memory_stats", "reset_max_me
 _ZERO = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "current_device")
 
 
-class OnCpu(TorchFunctionMode):
+class OnCpu(TorchFunctionMode):  # type: ignore[misc]
     """Every device that is asked for is the CPU. ``asked`` tells whether another was."""
 
     asked = False

@@ -1,6 +1,7 @@
 """Births and deaths of storages -> the peak: when, where, and what was alive. Plain arithmetic over records."""
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from traindx.core.memory import CATEGORIES, PHASES
 from traindx.core.observed import Site
 
 Json = Any
+Point = tuple[int, str, dict[str, int]]  # live bytes, phase, by category
 POINTS = 400  # of a timeline that is drawn
 MOST = 12  # modules and places that are told
 DATA = "data"  # between a step and the next forward
@@ -100,11 +102,11 @@ def account(ledger: Ledger) -> Json:
     }
 
 
-def _sweep(ledger: Ledger, categories: list[str]) -> tuple[dict[str, tuple[int, int]], list[tuple[int, str, dict[str, int]]]]:
+def _sweep(ledger: Ledger, categories: list[str]) -> tuple[dict[str, tuple[int, int]], list[Point]]:
     """Highest bytes and the event of it, by phase; and the whole course."""
     live, by = 0, dict.fromkeys(CATEGORIES, 0)
     peaks: dict[str, tuple[int, int]] = {}
-    series: list[tuple[int, str, dict[str, int]]] = []
+    series: list[Point] = []
     for at, (phase, (index, change)) in enumerate(zip(_phases(ledger), ledger.events)):
         live += change
         by[categories[index]] += change
@@ -117,7 +119,7 @@ def _sweep(ledger: Ledger, categories: list[str]) -> tuple[dict[str, tuple[int, 
 
 def _phases(ledger: Ledger) -> Iterator[str]:
     windows = [*ledger.windows, (ledger.now, "")]
-    for (begin, phase), (end, _) in zip(windows, windows[1:]):
+    for (begin, phase), (end, _) in itertools.pairwise(windows):
         for _ in range(begin, end):
             yield phase
 
@@ -145,8 +147,12 @@ def _site(site: Site | None) -> Json:
     return None if site is None else {"file": site.file, "line": site.line, "function": site.function, "code": site.code}
 
 
-def _thinned(series: list[tuple[int, str, dict[str, int]]]) -> list[Json]:
+def _thinned(series: list[Point]) -> list[Json]:
     """At most POINTS points, the highest of each stretch."""
     every = max(1, -(-len(series) // POINTS))
     stretches = (series[begin:begin + every] for begin in range(0, len(series), every))
-    return [list(max(stretch, key=lambda point: point[0])) for stretch in stretches]
+    return [list(highest(stretch)) for stretch in stretches]
+
+
+def highest(points: list[Point]) -> Point:
+    return max(points, key=lambda point: point[0])

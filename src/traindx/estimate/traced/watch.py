@@ -24,7 +24,7 @@ _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _node: Callable[[], Any] = torch._C._current_autograd_node
 
 
-class Watch(TorchDispatchMode):
+class Watch(TorchDispatchMode):  # type: ignore[misc]
     """Entered before the script. ``done`` is called after the last step that is wanted; it may not return."""
 
     def __init__(self, faker: Faker | None, done: Callable[[], None], steps: int = STEPS, workspaces: bool = True) -> None:
@@ -98,17 +98,19 @@ class Watch(TorchDispatchMode):
 
     def _record(self, tensor: Tensor, op: str, phase: str | None = None) -> int | None:
         """The record of the tensor's storage, made where it is new; None for tensors without one."""
-        try:
-            storage = tensor.untyped_storage()
-        except Exception:
+        storage = _storage(tensor)
+        if storage is None:
             return None
         key = id(storage)
         entry = self._known.get(key)
         if entry is not None and entry[0]() is storage:
-            if self.ledger.records[entry[1]].size != (size := storage.nbytes()):
-                self.ledger.resize(entry[1], size)
-            return entry[1]
+            return self._seen(entry[1], storage.nbytes())
         return self._born(storage, key, op, phase)
+
+    def _seen(self, index: int, size: int) -> int:
+        if self.ledger.records[index].size != size:
+            self.ledger.resize(index, size)
+        return index
 
     def _born(self, storage: Any, key: int, op: str, phase: str | None) -> int:
         site, module = self._place()
@@ -247,6 +249,14 @@ class Watch(TorchDispatchMode):
         made = [ref for ref in self.optimizers if ref() is not None]
         every = len(self.stepped) >= len(made) and min(self.stepped.values()) >= self.steps_wanted
         return every or self.steps >= max(MOST_STEPS, self.steps_wanted * 2)
+
+
+def _storage(tensor: Tensor) -> Any:
+    """None for tensors without one: sparse, nested, wrapped."""
+    try:
+        return tensor.untyped_storage()
+    except Exception:
+        return None
 
 
 def _flat(values: Any) -> Iterator[Tensor]:
