@@ -53,8 +53,8 @@ IN_STEP = Text("Checkpointing will not help: the peak is in optimizer.step, when
 NOT_VARIED = Text("The batch could not be varied: {why}. So the largest batch is not told.", "改不了 batch：{why}。所以没有给出最大 batch。")
 EXTRAPOLATED = Text("The largest batch is extrapolated in a straight line from batches of {small} and {large}.",
                     "最大 batch 由 {small} 和 {large} 两个 batch 按直线外推。")
-COMPILED = Text("torch.compile, CUDA graphs and several processes: the program is traced as written, eagerly, in one process",
-                "torch.compile、CUDA graph 和多进程：按原样、eager、单进程追踪")
+COMPILED = Text("torch.compile, CUDA graphs, several processes (traced as written, eagerly, in one process)",
+                "torch.compile、CUDA graph、多进程（按原样、eager、单进程追踪）")
 CONVOLUTIONS = Text("workspaces of cuDNN", "cuDNN 的工作区")
 
 _FAILED = Text(

@@ -101,10 +101,10 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         storage = _storage(tensor)
         if storage is None:
             return None
-        key = id(storage)
+        key, size = id(storage), storage.nbytes()
         entry = self._known.get(key)
         if entry is not None and entry[0]() is storage:
-            return self._seen(entry[1], storage.nbytes())
+            return self._seen(entry[1], size)
         return self._born(storage, key, op, phase)
 
     def _seen(self, index: int, size: int) -> int:
