@@ -130,15 +130,15 @@ def _write(account: Account, options: argparse.Namespace, language: Language) ->
 
 def _traced(options: argparse.Namespace, gpus: Sequence[Gpu], language: Language) -> Account:
     from traindx.cli.run import target_from
+    from traindx.core.trials import Program
     from traindx.estimate.answering import account_of
-    from traindx.estimate.tracing import Program
     target = target_from(options)
     given = [name for name in (*FORMULA_OPTIONS, *FORMULA_FLAGS) if getattr(options, name)]
     if given:
         raise UsageError(BOTH_ASKED.fill(option="--" + given[0].replace("_", "-"), script=target.shown))
     seconds = _number("seconds", options.seconds, 1e6) if options.seconds else 120.0
     ranks = _whole("ranks", options.ranks) or 8
-    return account_of(Program(target.script, target.module, target.args), target.shown, gpus, remedies=not options.quick,
+    return account_of(Program(target.script, target.module, target.args, str(Path.cwd())), target.shown, gpus, remedies=not options.quick,
                       measure=options.measure, ranks=ranks, seconds=seconds, progress=_progress(language))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from traindx.core.memory import GB, Account, Fit, Line, Remedy, Share
 from traindx.core.observed import Site
 from traindx.core.text import EMPTY, Text, number, same
+from traindx.core.trials import Program
 from traindx.errors import UsageError
 from traindx.estimate.bill import States, states_of, total
 from traindx.estimate.formula import (
@@ -23,7 +24,7 @@ from traindx.estimate.formula import (
     SHARD,
 )
 from traindx.estimate.gpus import Gpu
-from traindx.estimate.tracing import Program, Tracer
+from traindx.estimate.tracing import Tracer
 
 Json = Any
 Progress = Callable[[Text], None]
@@ -87,11 +88,11 @@ class Tracing:
     def base(self) -> tuple[Json, str]:
         """The program as it is, and why it had to be run for real ("" where it was traced). Raises UsageError where neither went."""
         first = self.trace(self.usual, THE_PROGRAM)
-        if first["ended"] == "steps":
+        if _trained(first):
             return first, ""
         self.fake = False
         second = self.trace(self.usual, THE_PROGRAM)
-        if second["ended"] == "steps":
+        if _trained(second):
             return second, first["error"] or first["ended"]
         raise UsageError(self._failure(first, second))
 
@@ -111,6 +112,11 @@ class Tracing:
             return _ENDED.fill(steps=answer.get("steps", 0))
         at = answer.get("raised_at")
         return _RAISED.fill(error=answer["error"], place=_AT.fill(**{k: at[k] for k in ("file", "line")}) if at else EMPTY)
+
+
+def _trained(answer: Json) -> bool:
+    """Whether it got so far that an account can be given: all steps, or its own end after a backward."""
+    return answer["ended"] == "steps" or (answer["ended"] == "script" and answer["backwards"] > 0 and not answer["error"])
 
 
 def account_of(program: Program, subject: str, gpus: Sequence[Gpu] = (), *, remedies: bool = True, measure: bool = False,

@@ -20,6 +20,7 @@ from traindx.probes.tensors import tensors_in
 
 STEPS = 2  # the optimizer's state appears in the first
 MOST_STEPS = 12  # of all optimizers together, where one of them is never stepped
+MOST_BACKWARDS = 12  # of a program that has no optimizer
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _node: Callable[[], Any] = torch._C._current_autograd_node
 
@@ -45,6 +46,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         self._names: dict[int, str] = {}
         self._nodes: dict[int, tuple[Site | None, str]] = {}
         self._last = _sequence()
+        self.backwards = 0
         self._engine = 0
         self._in_step = 0
 
@@ -182,8 +184,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             self.batch = self.batch or int(tensors[0].shape[0])
             self.shapes = self.shapes or [list(map(int, tensor.shape)) for tensor in tensors]
 
-    def walked(self) -> int:
-        """Parameters seen so far, in elements."""
+    def parameter_count(self) -> int:
+        """Of all models seen so far, in elements."""
         return sum(tensor.numel() for ref, _ in self._parameters.values() if isinstance(tensor := ref(), nn.Parameter))
 
     # -- backward and step --------------------------------------------------------------------------------------------
@@ -200,9 +202,15 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                 self._engine -= 1
                 self._modules = outside
                 if not self._engine:
-                    self._mark_gradients()
-                    self.ledger.enter("step" if self._in_step else AFTER)
+                    self._after_backward()
         return run_backward
+
+    def _after_backward(self) -> None:
+        self._mark_gradients()
+        self.ledger.enter("step" if self._in_step else AFTER)
+        self.backwards += 1
+        if self.backwards >= MOST_BACKWARDS and not self.stepped and not any(ref() is not None for ref in self.optimizers):
+            self.done()
 
     def _mark_gradients(self) -> None:
         for ref, module in self._parameters.values():
