@@ -40,6 +40,7 @@ class Faker:
         patching.replace(stack, nn.Module, "register_buffer", self._buffer)
         patching.replace(stack, nn.Module, "_apply", self._apply)
         patching.replace(stack, torch.Tensor, "numpy", self._numpy)
+        patching.replace(stack, torch.Tensor, "__format__", _formatted)
         if self.for_cpu:
             patching.replace(stack, nn.LSTM, "forward", _with_workspace)
 
@@ -130,6 +131,14 @@ class Faker:
             with torch._C._DisableTorchDispatch():
                 return original(torch.full(tuple(tensor.shape), self.stand_in(tensor), dtype=dtype))
         return numpy
+
+
+def _formatted(original: Any) -> Any:
+    def __format__(tensor: Tensor, specification: str) -> str:
+        if isinstance(tensor, FakeTensor) and tensor.dim() == 0:
+            return format(tensor.item(), specification)
+        return str(original(tensor, specification))
+    return patching.dressed(__format__, original)
 
 
 def _with_workspace(original: Any) -> Any:

@@ -111,7 +111,7 @@ def _sweep(ledger: Ledger, categories: list[str]) -> tuple[dict[str, tuple[int, 
         live += change
         by[categories[index]] += change
         phase = SHOWN.get(phase, phase)
-        if live > peaks.get(phase, (0, 0))[0]:
+        if change > 0 and live > peaks.get(phase, (0, 0))[0]:
             peaks[phase] = (live, at)
         series.append((live, phase, dict(by)))
     return {phase: peaks[phase] for phase in PHASES if phase in peaks}, series
