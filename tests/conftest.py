@@ -77,7 +77,7 @@ def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: in
     os.chdir(script.parent)
     sites.main_script(str(script))
     session = install(Recorder(folder), max_steps)
-    how, error, status = "finished", None, 0
+    how, error, status, ended_by = "finished", None, 0, None
     try:
         runpy.run_path(str(script), run_name="__main__")
     except SystemExit as stop:
@@ -85,8 +85,8 @@ def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: in
         how = "max-steps" if session.stopped else "finished"
     except BaseException as problem:
         traceback.print_exc()
-        how, error, status = "raised", f"{type(problem).__name__}: {problem}", 1
-    session.end(how, error)
+        how, error, status, ended_by = "raised", f"{type(problem).__name__}: {problem}", 1, problem
+    session.end(how, error, ended_by)
     return status
 
 

@@ -54,7 +54,7 @@ class Watch:
         self._seconds = time.perf_counter() - self._began
         if self._own is not None:
             error = None if problem is None else f"{type(problem).__name__}: {problem}"[:500]
-            self._own.end("finished" if problem is None else "raised", error)
+            self._own.end("finished" if problem is None else "raised", error, problem)
             self._own.close()
 
     def report(self) -> Shown:

@@ -79,4 +79,5 @@ def _end(session: Any) -> None:
     from traindx.core.secrets import masked_text
     problem = getattr(sys, "last_value", None)
     how = "max-steps" if session.stopped else "raised" if problem is not None else "finished"
-    session.end(how, masked_text(f"{type(problem).__name__}: {problem}"[:500]) if problem is not None else None)
+    error = masked_text(f"{type(problem).__name__}: {problem}"[:500]) if problem is not None else None
+    session.end(how, error, problem)

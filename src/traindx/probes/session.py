@@ -181,6 +181,7 @@ class Session:
         self.recorder = recorder
         self.max_steps = max_steps
         self.active = True
+        self.problem: BaseException | None = None  # that ended the program
         self.step = 1
         self.began = time.perf_counter()
         self.stack = ExitStack()
@@ -355,17 +356,22 @@ class Session:
         self.emit(Window(step=pattern.first, key=f"window-{pattern.number}", events=pattern.events,
                          count=pattern.count, last_step=pattern.last))
 
-    def end(self, how: str, error: str | None = None) -> None:
-        """The program is over: last words of every probe. Only once, and only in the process that began."""
+    def end(self, how: str, error: str | None = None, problem: BaseException | None = None) -> None:
+        """The program is over: last words of every probe. Only once, and only in the process that began.
+
+        ``problem`` is the exception that ended it, for those who look at where it was raised.
+        """
         if self._ended or not self.active or os.getpid() != self._pid:
             return
         self._ended = True
+        self.problem = problem
         if self._events:
             self._close_window()
         self._say_windows()
         self.call("at_end")
         self.recorder.metrics(self.step, self.values)
         steps = self.step - 1
+        self.problem = None
         self.emit(Ended(step=steps, how=how, steps=steps, seconds=time.perf_counter() - self.began, error=error))
         self.active = False
 

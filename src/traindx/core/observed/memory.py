@@ -52,3 +52,25 @@ class GraphReach(Observation):
     carried_at: Site | None
     nodes: int
     back: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutOfMemory(Observation):
+    """The program ended because memory ran out. Bytes; None where it is not known.
+
+    ``asked`` is what could not be had; ``resident`` what the process had (allocated memory, on a GPU), ``reserved`` what the GPU's
+    allocator held of ``capacity``. ``phase`` is forward, backward or step. ``inputs`` are the shapes that the model was given last.
+    """
+
+    site: Site | None
+    device: str
+    phase: str
+    asked: int | None
+    parameters: int
+    gradients: int
+    optimizer: int
+    resident: int
+    reserved: int | None = None
+    capacity: int | None = None
+    inputs: tuple[tuple[int, ...], ...] = ()
+    usual_inputs: tuple[tuple[int, ...], ...] = ()
