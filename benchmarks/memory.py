@@ -3,7 +3,8 @@
     python benchmarks/memory.py [--only WORD] [--large] [--write]
 
 The truth is the peak of all allocations on the CPU in two real steps of ``memory_program.py`` (torch.profiler's record). Peers:
-accelerate's estimate for training in fp32 (four times the weights), and torch.distributed._tools.MemTracker around one real step (it refuses accumulation).
+accelerate's estimate for training in fp32 (four times the weights), and torch.distributed._tools.MemTracker around one real step
+(it refuses accumulation).
 ``--large`` traces a model of 7e9 parameters. ``--write`` writes ``memory.md``.
 """
 from __future__ import annotations

@@ -18,6 +18,7 @@ from traindx.errors import UsageError
 COMMANDS = (
     "run",
     "exam",
+    "memory",
     "env",
     "ask",
     "explain",
