@@ -34,7 +34,7 @@ def asked(capsys, *words):
 
 
 def account(capsys, *words):
-    status, out, _ = asked(capsys, *words, "--json", "-")
+    status, out, _ = asked(capsys, "--json", "-", *words)
     assert status == 0
     return json.loads(out)
 

@@ -5,7 +5,7 @@ import pytest
 
 from traindx.core.memory import CATEGORIES, Remedy
 from traindx.core.text import same
-from traindx.estimate.answering import LARGEST, gap_of, line_limit, sharded_peak
+from traindx.estimate.answering import LARGEST, extrapolated, gap_of, line_limit, sharded_peak
 from traindx.estimate.formula import largest
 from traindx.estimate.traced.ledger import AFTER, DATA, Ledger, account
 from traindx.estimate.traced.measured import on_cpu, on_cuda
@@ -119,3 +119,14 @@ def test_the_gap_of_a_gpu_names_fragmentation():
     lines = gap_of(950, found)
     assert [line.bytes for line in lines] == [50, 400] and "fragmentation" in lines[1].what.en
     assert sum(line.bytes for line in lines) + 950 == found["reserved"]
+
+
+def test_small_runs_are_carried_on_in_a_straight_line():
+    def run(batch):
+        parts = {"forward": {"parameters": 100, "activations": 10 * batch}, "step": {"parameters": 500, "activations": 0}}
+        phase = max(parts, key=lambda name: sum(parts[name].values()))
+        return {"batch": batch, "at_phase": parts, "phase": phase, "op": "mm", "where": {"line": 3}, "modules": [1], "places": [1], "timeline": [1]}
+    found = extrapolated(run(8), run(16), 64)
+    assert found["peak_bytes"] == 740 and found["phase"] == "forward" and found["where"] is None  # the small ones peak in step
+    assert found["categories"] == {"parameters": 100, "activations": 640} and found["timeline"] == []
+    assert extrapolated(run(50), run(60), 64)["where"] == {"line": 3}

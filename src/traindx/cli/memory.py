@@ -64,6 +64,7 @@ NOT_DIVISIBLE = Text("--hidden {hidden} cannot be divided into --heads {heads}",
 NOT_GROUPED = Text("--heads {heads} cannot be grouped into --kv-heads {keys}", "--heads {heads} 不能平分成 --kv-heads {keys} 组")
 NEEDS = Text("{option} needs {other}", "{option} 需要同时给出 {other}")
 UNKNOWN = Text("--{option}: {value!r} is not known. Known: {known}", "--{option}：不认识 {value!r}。可用的有：{known}")
+INTERRUPTED = 130  # as a shell shows SIGINT
 MOST_PARAMETERS = 1e15
 MOST_SIZE = 10**8
 FORMULA_OPTIONS = ("params", "config", "layers", "hidden", "heads", "kv_heads", "vocab", "seq", "batch", "optimizer", "precision",
@@ -108,7 +109,13 @@ def run(options: argparse.Namespace) -> int:
     gpus = [gpu_named(words) for words in options.gpu or ()]
     for option, file in (("--json", options.json), ("--html", options.html)):
         check_report_file(option, file)
-    account = _traced(options, gpus, language) if options.command or options.module else _by_formula(options, gpus)
+    try:
+        account = _traced(options, gpus, language) if options.command or options.module else _by_formula(options, gpus)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
     _write(account, options, language)
     return 0
 

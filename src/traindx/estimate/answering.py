@@ -28,7 +28,8 @@ from traindx.estimate.tracing import Tracer
 
 Json = Any
 Progress = Callable[[Text], None]
-LARGEST = 1 << 20
+LARGEST = 1 << 24
+FAR = 64  # times the batch: larger ones are not traced, for the data of a program are real
 
 FUSED = Text("fused optimizer step", "fused 优化器")
 BF16 = Text("bfloat16 autocast", "bfloat16 autocast")
@@ -51,6 +52,8 @@ REAL_RUN = Text("Run for real on this CPU, for it cannot be traced without data:
 IN_STEP = Text("Checkpointing will not help: the peak is in optimizer.step, when the activations are gone. "
                "Fused, 8-bit or sharded states do.",
                "激活重计算没有用：峰值在 optimizer.step 里，那时激活早已释放。有用的是 fused、8-bit 优化器或分片。")
+SMALL_RUNS = Text("The whole batch was too much for this machine: extrapolated in a straight line from batches of {sizes}.",
+                  "整个 batch 在这台机器上跑不动：由 {sizes} 两个 batch 按直线外推。")
 NOT_VARIED = Text("The batch could not be varied: {why}. So the largest batch is not told.", "改不了 batch：{why}。所以没有给出最大 batch。")
 EXTRAPOLATED = Text("The largest batch is extrapolated in a straight line from batches of {small} and {large}.",
                     "最大 batch 由 {small} 和 {large} 两个 batch 按直线外推。")
@@ -92,9 +95,22 @@ class Tracing:
             return first, ""
         self.fake = False
         second = self.trace(self.usual, THE_PROGRAM)
+        why = first["error"] or first["ended"]
         if _trained(second):
-            return second, first["error"] or first["ended"]
+            return second, why
+        if second["ended"] in ("memory", "seconds") and (found := self._small_runs(first.get("batch") or second.get("batch"))):
+            return found, why
         raise UsageError(self._failure(first, second))
+
+    def _small_runs(self, batch: int | None) -> Json:
+        """What the whole batch would take, on the line through an eighth and a quarter of it; None where they do not run."""
+        sizes = sorted({max(1, (batch or 1) // 8), max(1, (batch or 1) // 4)})
+        if len(sizes) < 2:
+            return None
+        runs = [_at(self, batch or 1, size) for size in sizes]
+        if any(not _trained(run) or run.get("not_applicable") for run in runs):
+            return None
+        return {**extrapolated(runs[0], runs[1], batch or 1), "small_batches": sizes}
 
     def _failure(self, first: Json, second: Json) -> Text:
         count = max(first.get("parameter_count", 0), second.get("parameter_count", 0))
@@ -119,6 +135,22 @@ def _trained(answer: Json) -> bool:
     return answer["ended"] == "steps" or (answer["ended"] == "script" and answer["backwards"] > 0 and not answer["error"])
 
 
+def extrapolated(small: Json, large: Json, batch: int) -> Json:
+    """The larger run with its sizes carried on in a straight line to ``batch`` samples, phase by phase."""
+    far = (batch - small["batch"]) / (large["batch"] - small["batch"])
+
+    def on(low: float, high: float) -> float:
+        return max(0.0, low + (high - low) * far)
+    phases = small["at_phase"].keys() & large["at_phase"].keys()
+    parts = {phase: {name: on(small["at_phase"][phase][name], size) for name, size in large["at_phase"][phase].items()} for phase in phases}
+    sums = {phase: sum(sizes.values()) for phase, sizes in parts.items()}
+    highest = max(sums, key=lambda phase: sums[phase])
+    same_place = highest == large["phase"]
+    return {**large, "peak_bytes": sums[highest], "phase": highest, "by_phase": sums, "at_phase": parts, "categories": parts[highest],
+            "batch": batch, "op": large["op"] if same_place else "", "where": large["where"] if same_place else None,
+            "modules": [], "places": [], "timeline": []}
+
+
 def account_of(program: Program, subject: str, gpus: Sequence[Gpu] = (), *, remedies: bool = True, measure: bool = False,
                ranks: int = 8, seconds: float = 120.0, progress: Progress = lambda text: None) -> Account:
     """Everything that is said about a program. Raises UsageError where nothing can be."""
@@ -136,7 +168,9 @@ def account_of(program: Program, subject: str, gpus: Sequence[Gpu] = (), *, reme
                 account.remarks.insert(0, IN_STEP)
         if measure:
             progress(MEASURING)
-            reconcile(account, tracer.measure())
+            measured = tracer.measure()
+            here = measured.get("device") == "cpu" and tracing.gpus
+            reconcile(account, measured, tracer.trace({}, tracing.fake)["peak_bytes"] if here else None)
     return account
 
 
@@ -147,9 +181,15 @@ def _account(base: Json, why: str, tracing: Tracing) -> Account:
     account.places = [Share("", entry["bytes"], entry["category"], _site(entry["name"])) for entry in base["places"] if entry["name"]]
     account.timeline = [(live, phase, by) for live, phase, by in base["timeline"]]
     account.facts = {"parameters": base["parameter_count"], "optimizers": base["optimizers"], "shapes": base["shapes"]}
-    account.remarks = [*([REAL_RUN.fill(why=why)] if why else []), *([AS_ON_GPU] if tracing.gpus else []), *_stand_ins(base)]
+    account.remarks = [*_how_run(base, why), *([AS_ON_GPU] if tracing.gpus else []), *_stand_ins(base)]
     account.not_modelled = [COMPILED, *([NO_LIBRARIES, CONVOLUTIONS] if tracing.gpus else [])]
     return account
+
+
+def _how_run(base: Json, why: str) -> list[Text]:
+    """What is said where the program was not traced without data."""
+    sizes = ", ".join(map(str, base.get("small_batches", ())))
+    return [*([REAL_RUN.fill(why=why)] if why else []), *([SMALL_RUNS.fill(sizes=sizes)] if sizes else [])]
 
 
 def _stand_ins(base: Json) -> list[Text]:
@@ -190,7 +230,7 @@ def _largest(tracing: Tracing, peaks: dict[int, dict[str, float]], batch: int, c
     known = dict(peaks)
     for _ in range(3):
         guess = line_limit(known, capacity)
-        if guess in known or guess in (0, LARGEST) or not tracing.fake:
+        if guess in known or guess in (0, LARGEST) or not tracing.fake or guess > FAR * batch:
             return guess if guess not in known or max(known[guess].values()) <= capacity else best
         answer = _at(tracing, batch, guess)
         if answer["ended"] != "steps" or answer.get("not_applicable"):
@@ -247,17 +287,22 @@ def sharded_peak(parts: dict[str, float], ranks: int) -> float:
 
 INSIDE_KERNEL = Text("what {op} takes for itself while it runs", "{op} 运行时自己占用的工作区")
 OTHER_GAP = Text("allocations that no operation shows (tensors made in C++, rounding)", "任何算子都看不到的分配（C++ 里建的张量、取整）")
+UNLIKE_GPU = Text("the real run was on this CPU: optimizers step tensor by tensor, kernels have other workspaces",
+                  "真实运行在这台 CPU 上：优化器逐个张量更新，算子的工作区也不同")
 CACHED = Text("reserved by the allocator beyond what tensors use (fragmentation)", "分配器多占的部分（碎片）")
 NOT_MEASURED = Text("The real run did not reach two steps: {how}.", "真实运行没有走到两步：{how}。")
 
 
-def reconcile(account: Account, measured: Json) -> None:
-    """Sets the measured peak beside the estimate, and names the difference."""
+def reconcile(account: Account, measured: Json, on_cpu: float | None = None) -> None:
+    """Sets the measured peak beside the estimate, and names the difference. ``on_cpu``: the estimate for a CPU, where it is not the
+    account's own."""
     if measured["ended"] != "steps":
         account.remarks.append(NOT_MEASURED.fill(how=measured.get("error") or measured["ended"]))
         return
     account.measured_peak_bytes = measured["peak_bytes"]
-    account.gap = gap_of(account.peak_bytes, measured)
+    account.gap = gap_of(account.peak_bytes if on_cpu is None else on_cpu, measured)
+    if on_cpu is not None and on_cpu != account.peak_bytes:
+        account.gap.insert(0, Line("temporaries", UNLIKE_GPU, on_cpu - account.peak_bytes, "traced for CPU - traced for GPU", "measured"))
 
 
 def gap_of(estimate: float, measured: Json) -> list[Line]:
