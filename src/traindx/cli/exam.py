@@ -35,6 +35,7 @@ OPT_SECONDS = Text("budget of seconds of one run (default 60)", "每次运行最
 OPT_TOTAL = Text("budget of seconds of the whole exam (default: none)", "整次检查最多几秒（默认不限）")
 OPT_MEMORY = Text("budget of memory of one run, in GiB (default: what is free)", "每次运行最多用多少内存，单位 GiB（默认看空闲多少）")
 OPT_JOBS = Text("runs at the same time (default: from cores and memory)", "同时跑几个（默认看核数和内存）")
+OPT_ON = Text("where to run: local, ray, or ray://host:port", "在哪里跑：local、ray 或 ray://host:port")
 OPT_NETWORK = Text("let the runs use the network", "允许运行访问网络")
 OPT_ISOLATE = Text("a fresh python for every run (slow, for scripts that do not survive a fork)",
                    "每次运行都用全新的 python（慢；脚本不能 fork 时用）")
@@ -45,6 +46,7 @@ GO_ON = Text("the runs made so far are kept; the same command with --resume goes
              "已经跑完的部分留着；同样的命令加上 --resume 就接着做")
 NO_SCRIPT = Text("traindx exam needs a script or -m MODULE, for example: traindx exam train.py --epochs 3",
                  "traindx exam 需要一个脚本或 -m MODULE，例如：traindx exam train.py --epochs 3")
+UNKNOWN_PLACE = Text("--on {value!r}: known are local, ray and ray://host:port", "--on {value!r}：可用的有 local、ray 和 ray://host:port")
 NOT_A_NUMBER = Text("argument {option}: must be a number above 0, but is {value!r}", "参数 {option}：应当是大于 0 的数，现在是 {value!r}")
 
 
@@ -66,6 +68,7 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
     add("--total-seconds", metavar="S", text=OPT_TOTAL)
     add("--memory", metavar="GIB", text=OPT_MEMORY)
     add("--jobs", metavar="N", text=OPT_JOBS)
+    add("--on", default="local", text=OPT_ON)
     add("--network", action="store_true", text=OPT_NETWORK)
     add("--isolate", action="store_true", text=OPT_ISOLATE)
     add("--resume", action="store_true", text=OPT_RESUME)
@@ -129,29 +132,36 @@ def _number(option: str, words: str) -> float:
 def _plan(options: argparse.Namespace) -> dict[str, Any]:
     """The options of :func:`bench_for`. Raises UsageError."""
     from traindx.core.trials import Budget
+    if options.on not in ("local", "ray") and not options.on.startswith("ray://"):
+        raise UsageError(UNKNOWN_PLACE.fill(value=options.on))
     memory = None if options.memory is None else int(_number("--memory", options.memory) * 2**30)
     return {
-        "budget": Budget(seconds=_number("--seconds", options.seconds), memory=memory),
+        "budget": Budget(seconds=_number("--seconds", options.seconds), memory=memory), "on": options.on,
         "seconds": None if options.total_seconds is None else _number("--total-seconds", options.total_seconds),
         "jobs": None if options.jobs is None else int(_number("--jobs", options.jobs)), "isolate": options.isolate,
         "network": options.network}
 
 
 @contextmanager
-def bench_for(program: Program, language: Language, budget: Budget | None = None, seconds: float | None = None,
+def bench_for(program: Program, language: Language, budget: Budget | None = None, on: str = "local", seconds: float | None = None,
               jobs: int | None = None, isolate: bool = False, network: bool = False, folder: Path | None = None) -> Iterator[Bench]:
     """A bench with its engine started; both end with the block. ``seconds`` is the time for all of it."""
     from traindx.experiments.bench import Bench
     from traindx.progress import progress_on
-    with _engine(jobs, isolate) as engine:
+    with _engine(on, jobs, isolate) as engine:
         yield Bench(engine, program, budget, progress_on(sys.stderr, language), seconds, network, folder)
 
 
 @contextmanager
-def _engine(jobs: int | None, isolate: bool) -> Iterator[Engine]:
-    from traindx.engine.local import LocalEngine
-    with LocalEngine(jobs, isolate=isolate) as local:
-        yield local
+def _engine(on: str, jobs: int | None, isolate: bool) -> Iterator[Engine]:
+    if on == "local":
+        from traindx.engine.local import LocalEngine
+        with LocalEngine(jobs, isolate=isolate) as local:
+            yield local
+    else:
+        from traindx.engine.ray import RayEngine
+        with RayEngine(None if on == "ray" else on, isolate=isolate) as cluster:
+            yield cluster
 
 
 def _write(report: ExamReport, options: argparse.Namespace, language: Language) -> None:
