@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Subset
 from traindx.core.observed.record import DataSeen, FirstInputs
 from traindx.probes import patching, sites
 from traindx.probes.session import ForwardRun, Probe, Session
+from traindx.probes.tensors import readable, shape_of
 
 LOADERS = 32
 WHOLE = 32 * 2**20  # bytes of a dataset that are digested whole; of more, a sample
@@ -64,8 +65,8 @@ class Datasets(Probe):
         if self._forwards >= FORWARDS or not run.grad or not run.training:
             return
         for value in (*run.args, *run.kwargs.values()):
-            if isinstance(value, Tensor) and value.device.type == "cpu" and value.layout == torch.strided and not value.requires_grad:
-                self._shape = self._shape or tuple(value.shape)
+            if readable(value) and not value.requires_grad:
+                self._shape = self._shape or shape_of(value)
                 self._inputs.update(_tensor_bytes(value, SAMPLE))
         self._forwards += 1
         if self._forwards == FORWARDS:
@@ -89,7 +90,10 @@ def describe(loader: Any, number: int, step: int) -> DataSeen:
         if indices is None:
             indices, subset = _digest([np.asarray(list(dataset.indices)).astype(np.int64).tobytes()]), len(dataset.indices)
         dataset = dataset.dataset
-    content, coverage = content_of(dataset)
+    try:
+        content, coverage = content_of(dataset)
+    except Exception:  # a tensor or a list of the user's own kind
+        content, coverage = None, "none"
     generator = getattr(loader, "generator", None) or getattr(getattr(loader, "sampler", None), "generator", None)
     return DataSeen(step=step, key=f"data-{number}", loader=number, dataset_class=type(dataset).__name__, size=_size(dataset),
                     content=content, coverage=coverage, indices=indices, subset=subset, transforms=transforms_of(loader, dataset),
@@ -140,7 +144,7 @@ def _is_plain(value: Any) -> bool:
 def _bytes_of(value: Any) -> int:
     if isinstance(value, Tensor):
         return value.numel() * value.element_size()
-    return int(value.nbytes) if isinstance(value, np.ndarray) else 64 * len(value)
+    return int(value.nbytes) if isinstance(value, np.ndarray) else 512 * len(value)  # a list is digested by its text, which is slow
 
 
 def _bytes(value: Any, limit: int | None) -> bytes:
@@ -157,8 +161,8 @@ def _bytes(value: Any, limit: int | None) -> bytes:
 
 def _tensor_bytes(value: Tensor, limit: int | None) -> bytes:
     """Shape, type and values (at most ``limit`` of them, evenly spread); shape and type alone on a device."""
-    head = f"{value.dtype}{tuple(value.shape)}".encode()
-    if value.device.type != "cpu" or value.layout != torch.strided:
+    head = f"{value.dtype}{shape_of(value)}".encode()
+    if not readable(value) or value.is_conj() or value.is_neg():
         return head
     flat = value.detach().reshape(-1) if limit is None else value.detach().flatten()[:: max(1, value.numel() // limit)]
     return head + flat.contiguous().view(torch.uint8).numpy().tobytes() if flat.numel() else head

@@ -11,6 +11,7 @@ from torch import Tensor
 from traindx.core.observed.record import Resources
 from traindx.core.recording import METRICS
 from traindx.probes.session import ForwardRun, Probe, Session
+from traindx.probes.tensors import shape_of
 
 try:
     import resource
@@ -66,8 +67,8 @@ class Pace(Probe):
 def _rows(run: ForwardRun) -> int:
     """Size of the first dimension of the first tensor given."""
     for value in (*run.args, *run.kwargs.values()):
-        if isinstance(value, Tensor) and value.dim():
-            return int(value.shape[0])
+        if isinstance(value, Tensor) and not value.is_nested and (shape := shape_of(value)):
+            return shape[0]
     return 0
 
 
