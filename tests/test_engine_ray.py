@@ -2,13 +2,8 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -52,45 +47,28 @@ def test_the_working_directory_must_be_shipped(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """A project, and the address of a cluster of two workers, in processes of its own."""
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # nobody else's cluster
-    pytest.importorskip("ray")
-    folder, base = tmp_path_factory.mktemp("project"), Path(tempfile.mkdtemp(prefix="ray-"))  # short: it holds sockets
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("project")
     (folder / "train.py").write_text(STEPS)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("ray")), "start", "--head", f"--port={port}", "--num-cpus=2", "--include-dashboard=false",
-               "--disable-usage-stats", f"--temp-dir={base}", "--block"]
-    with (base / "ray.log").open("w") as log:
-        head = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, "RAY_raylet_start_wait_time_s": "150"})
-    deadline = time.monotonic() + 180
-    while "--block" not in (base / "ray.log").read_text() and head.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert head.poll() is None, (base / "ray.log").read_text()
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), before]))
-    yield folder, f"127.0.0.1:{port}"
-    os.environ["PYTHONPATH"] = before or ""
-    head.terminate()
-    try:
-        head.wait(30)
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(head.pid, signal.SIGKILL)
-        shutil.rmtree(base, ignore_errors=True)
+    return folder
 
 
 @pytest.fixture(scope="module")
-def engine(cluster):
-    with RayEngine(address=cluster[1], performer=PERFORMER) as engine:
+def engine():
+    """On a new cluster of this machine: head, scheduler and one worker process per core."""
+    pytest.importorskip("ray")
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), before]))
+    os.environ["RAY_raylet_start_wait_time_s"] = "150"  # noqa: SIM112  Ray reads it so
+    with RayEngine(address="local", performer=PERFORMER) as engine:
         yield engine
+    os.environ["PYTHONPATH"] = before or ""
 
 
 @pytest.fixture
-def trial(cluster):
+def trial(project):
     def make(*args, **budget):
-        return Trial(Program("train.py", args=args, cwd=str(cluster[0])), budget=Budget(**{"steps": 5, "seconds": 60, **budget}))
+        return Trial(Program("train.py", args=args, cwd=str(project)), budget=Budget(**{"steps": 5, "seconds": 60, **budget}))
     return make
 
 
