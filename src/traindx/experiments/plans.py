@@ -59,6 +59,11 @@ def _validation(trace: Trace, horizon: int) -> float | None:
     return level(seen[-1:]) if seen else None
 
 
+def _negative(trace: Trace, horizon: int) -> float | None:
+    losses = trace.losses[:horizon]
+    return sum(value < 0 for value in losses) / len(losses) if losses else None
+
+
 LOSS = Statistic(Text("late level of the training loss (natural log)", "后期训练损失的水平（自然对数）"), _late_level, True)
 PEAK = Statistic(Text("highest training loss in the second half (natural log)", "后半程训练损失的最高点（自然对数）"), _late_maximum)
 FALL = Statistic(Text("late training loss against its start (natural log of the ratio)", "后期训练损失与起点之比（自然对数）"), _fall, True)
@@ -78,6 +83,10 @@ def linear(traces: Sequence[Trace], horizon: int) -> list[float]:
     if not everything or not all(map(math.isfinite, everything)) or max(everything) == min(everything):
         return []
     return [mean(run[-LAST:]) / (max(everything) - min(everything)) for run in losses]
+
+
+NEGATIVE = Statistic(Text("share of steps with a loss below 0, which no likelihood of classes can have",
+                          "损失低于 0 的步数比例（类别的似然不可能这样）"), _negative)
 
 
 @dataclass(frozen=True)
@@ -156,7 +165,8 @@ PLANS: dict[str, Plan | Measurement] = {
     "no-scheduler": Plan(Text("scheduler off: the first learning rate kept", "停用调度器：一直用初始学习率"), (Condition("scheduler_off"),)),
     "logits-instead": Plan(Text("log(p), or logit(p), given to the loss instead of the probabilities p",
                                 "把送进损失的概率 p 换成 log(p) 或 logit(p)"), (Condition("logits_instead_of_probabilities"),)),
-    "log-softmax-first": Plan(Text("log_softmax taken before nll_loss", "在 nll_loss 之前先做 log_softmax"), (Condition("log_softmax_first"),)),
+    "log-softmax-first": Plan(Text("log_softmax taken before nll_loss", "在 nll_loss 之前先做 log_softmax"), (Condition("log_softmax_first"),),
+                              NEGATIVE),
     "build-once": Plan(Text("the optimizer's state carried over when it is built anew", "重建优化器时沿用原来的状态"),
                        (Condition("keep_optimizer_state"),)),
     "squeeze-operand": Plan(Text("the target given the prediction's shape", "把目标变成和预测一样的形状"), (Condition("squeeze_operand"),)),
