@@ -73,7 +73,6 @@ PyTorch DistributedSampler 文档（关于 set_epoch 的警告）。
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("data/same-batch-forever",)
-EXPERIMENT = "set-epoch"
 
 CAUSE = Text("This sampler began {iterations} epochs with epoch number {epoch}: each has the same order, and the same split over {replicas} processes.",
              "这个采样器开始了 {iterations} 轮，轮次编号一直是 {epoch}：每一轮顺序相同，分给 {replicas} 个进程的样本也相同。")

@@ -67,7 +67,6 @@ PyTorch DistributedDataParallel 文档（钩子由它的前向设置）；在 gl
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("rank/params-diverged", "rank/unused-parameters", "curve/plateau")
-EXPERIMENT = "through-wrapper"
 
 CALLS = 3
 

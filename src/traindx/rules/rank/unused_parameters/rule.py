@@ -67,7 +67,6 @@ PyTorch DistributedDataParallel 文档（find_unused_parameters）。
 """
 LEVEL = "warning"
 STEP = 1
-EXPERIMENT = "find-unused"
 
 CAUSE = Text("{names} had no gradient after the backward, and DistributedDataParallel waits for every parameter.",
              "反向传播之后 {names} 没有梯度，而 DistributedDataParallel 要等每一个参数。")
