@@ -508,6 +508,12 @@ def test_logits_instead_of_probabilities(act):
                            "F.binary_cross_entropy_with_logits(model(x[i])[:, 0].sigmoid(), (y[i] > 0).float())"))
     trace = act(twice, "logits_instead_of_probabilities")
     assert trace.losses == pytest.approx(act(edited(twice, (".sigmoid()", ""))).losses, rel=1e-5)
+    by_hand = edited(PLAIN, ("F.cross_entropy(model(x[i]), y[i])", "-F.log_softmax(model(x[i]).softmax(1), 1)[range(16), y[i]].mean()"))
+    trace = act(by_hand, "logits_instead_of_probabilities")
+    assert trace.losses == pytest.approx(act(PLAIN).losses, rel=1e-5) and applied(trace, "logits_instead_of_probabilities")
+    twice = edited(PLAIN, ("F.cross_entropy(model(x[i]), y[i])", "(model(x[i])[:, 0].sigmoid().sigmoid() - (y[i] > 0).float()).square().mean()"))
+    trace = act(twice, "logits_instead_of_probabilities")
+    assert trace.losses == pytest.approx(act(edited(twice, (".sigmoid().sigmoid()", ".sigmoid()"))).losses, rel=1e-4)
     assert not_applicable(act, PLAIN, "logits_instead_of_probabilities")
 
 
