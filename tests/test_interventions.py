@@ -135,7 +135,7 @@ sys.exit(3)
 """
     (tmp_path / "helper.py").write_text("VALUE = 7")
     trace = act(source, args=("--epochs", "2"))
-    assert trace.output.strip() == "__main__ train.py ['train.py', '--epochs', '2'] True 7"
+    assert trace.output.strip() == f"__main__ {tmp_path / 'train.py'} ['train.py', '--epochs', '2'] True 7"
     assert trace.ended == "script" and trace.error == "SystemExit: 3"
 
 

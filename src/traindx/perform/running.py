@@ -6,6 +6,7 @@ import runpy
 import sys
 import traceback
 import types
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 from traindx.core.trials import Program
@@ -25,13 +26,15 @@ def run(program: Program) -> None:
 
 
 def _run_script(script: str, args: tuple[str, ...]) -> None:
-    source = Path(script).read_bytes()
+    file = os.path.abspath(script)
+    source = Path(file).read_bytes()
     sys.argv = [script, *args]
-    sys.path.insert(0, os.path.dirname(os.path.realpath(script)))
+    sys.path.insert(0, os.path.dirname(os.path.realpath(file)))
     main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=script, __builtins__=__builtins__, __cached__=None, __annotations__={})
+    main.__dict__.update(__file__=file, __builtins__=__builtins__, __cached__=None, __annotations__={},
+                         __loader__=SourceFileLoader("__main__", file))
     sys.modules["__main__"] = main
-    exec(compile(source, script, "exec"), main.__dict__)
+    exec(compile(source, file, "exec"), main.__dict__)
 
 
 def main_file(program: Program) -> str | None:
