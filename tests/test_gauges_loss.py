@@ -114,6 +114,12 @@ def test_l1_and_probabilities_have_their_floors_too():
     assert (halves["conflicts"], halves["distinct"], halves["probabilities"]) == (3, 2, True)
 
 
+def test_labels_that_are_no_shares_have_no_floor():
+    assert call("binary_cross_entropy_with_logits", LOGITS[:, 0], torch.tensor([0.0, 1, 2, 1, 0, 1])).kind == "other"
+    assert call("cross_entropy", LOGITS, torch.randn(6, 4)).kind == "other"
+    assert call("cross_entropy", LOGITS, torch.rand(6, 4)).kind == "classes"
+
+
 @pytest.mark.parametrize("classes", [2, 10, 100])
 def test_softmax_before_cross_entropy_cannot_fall_below_its_floor(classes):
     target = torch.arange(classes)
@@ -218,7 +224,7 @@ def test_a_gauge_is_found_by_its_file_and_refuses_what_it_does_not_know():
 def test_a_hook_that_raises_is_reported_and_not_called_again():
     sent = []
     watchers = Watchers([Gauge("initial_loss")], sent.append)
-    watchers.tell("on_loss", "cross_entropy", None, None, None, {}, None)
+    watchers.tell("on_loss", "cross_entropy", LOGITS, LABELS, None, {}, None)
     watchers.tell("at_end")
     assert len(sent) == 1 and "failed" in sent[0]["fact"][1]["not_measured"]["en"]
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from traindx.core.codec import encode
 from traindx.core.observed import Site
 from traindx.gauges import Watcher
 from traindx.gauges.tools.steps import ScaleSeen, gradients, leaves_of, scaler_classes
 from traindx.probes import patching, sites
+from traindx.probes.tensors import tensors_in
 
 FACTORS = tuple(2.0 ** k for k in (14, 10, 6, 3))
 FLUSHED_FP16 = 2.0 ** -25  # half of the least positive fp16 number, 5.96e-8: what is not above it is rounded to 0
@@ -127,6 +128,9 @@ class Measurement(Watcher):
 
     # -- gradients ---------------------------------------------------------------------------------------------------------
 
+    def on_forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        self._half = self._half or any(t.dtype is torch.float16 for t in tensors_in(output))
+
     def on_loss(self, function: str, input: Tensor, target: Any, value: Tensor, kwargs: dict[str, Any], site: Site | None) -> None:
         self._half = self._half or input.dtype is torch.float16
 
@@ -138,7 +142,7 @@ class Measurement(Watcher):
             self._half = self._half or any(leaf.dtype is torch.float16 for leaf in leaves)
             found = flushed(root, leaves, scale) if leaves else None
             if found is not None:
-                self._flush.append({"step": self._step, "half": self._half, "scale": scale, **found})
+                self._flush.append({"step": self._step, "half": self._half or found["flushed"] > 0, "scale": scale, **found})
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         self._stepped = True

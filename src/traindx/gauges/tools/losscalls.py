@@ -37,9 +37,14 @@ class LossCall:
     def kind(self) -> Kind:
         """What the target is; "other" where traindx has no formula."""
         kind = KINDS.get(self.function, "other")
-        if kind == "regression" and (self.kwargs.get("weight") is not None or not isinstance(self.target, Tensor)):
+        if not isinstance(self.target, Tensor) or (kind == "regression" and self.kwargs.get("weight") is not None):
             return "other"
-        return kind
+        return kind if kind == "regression" or self._shares() else "other"
+
+    def _shares(self) -> bool:
+        """Whether targets given as numbers are shares: outside of 0 .. 1 such a loss has no lowest value."""
+        target = self.target.detach()
+        return not target.is_floating_point() or bool(((target >= 0) & (target <= 1)).all())
 
     @property
     def reduction(self) -> str:
