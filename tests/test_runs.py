@@ -145,7 +145,7 @@ def test_show(said, tmp_path):
     (path / "report.json").write_text(json.dumps({"findings": [{"rule": "loss/x", "level": "error", "where": {"file": "t.py", "line": 3}}]}))
     status, out, _ = said("runs", "show", "r1")
     assert status == 0
-    for part in ("train.py --lr 0.1", "aaaaaaaaaaaa (main)", "torch.manual_seed(0) train.py:3", "TensorDataset[100]", "error loss/x (t.py:3)",
+    for part in ("train.py --lr 0.1", "aaaaaaaaaaaa (main)", "torch.manual_seed(0) train.py:3", "TensorDataset, 100 samples, content c0ffee", "error loss/x (t.py:3)",
                  "last 1, lowest 1 at step 3", "lr=0.1", "none yet: traindx runs note r1"):
         assert part in out, part
     shown = json.loads(said("runs", "show", "r1", "--json")[1])

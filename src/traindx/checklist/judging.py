@@ -57,8 +57,10 @@ def settling(item: int, facts: Facts) -> str:
     command = " ".join([str(facts.run.fields.get("script", "SCRIPT")), *map(str, argv if isinstance(argv, list) else [])])
     wanted = {1: "data", 2: "data", 3: "data", 4: "data", 5: "exam", 6: "shapes", 9: "exam", 16: "exam", 8: "explain", 11: "explain",
               12: "explain"}
+    if "shapes" not in COMMANDS:
+        wanted[6] = "explain"
     steps = {5: "overfit", 9: "lr", 16: "resume"}
-    known = {"explain": {8: "loss/double-softmax", 11: "init/gain-mismatch", 12: "numeric/gradient-explosion"}}
+    known = {"explain": {6: "shape/silent-broadcast", 8: "loss/double-softmax", 11: "init/gain-mismatch", 12: "numeric/gradient-explosion"}}
     name = wanted.get(item)
     if name == "explain":
         return f"traindx explain {known[name][item]}"

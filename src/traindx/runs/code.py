@@ -19,6 +19,7 @@ DIFF_BYTES = 8 * 2**20  # of a diff that are kept
 FILE_BYTES = 2**20  # of one file
 FILES_BYTES = 8 * 2**20  # of all files together
 SECONDS = 20.0
+NO_GIT, NO_REPOSITORY, NO_COMMIT = "git is not installed", "not a git repository", "the repository has no commit yet"
 SOURCES = ("*.py", "*.yaml", "*.yml", "*.toml", "*.json", "*.cfg", "*.ini", "*.sh")  # kept of a diff that is too big
 
 
@@ -45,10 +46,11 @@ class Code:
 def snapshot(folder: Path, record: Path) -> Code:
     """The state of the repository around ``folder``; its diff goes to ``record/code/diff.patch``."""
     if shutil.which("git") is None:
-        return Code(why="git is not installed")
+        return Code(why=NO_GIT)
     status, out, err = git(folder, "rev-parse", "--show-toplevel")
     if status != 0:
-        return Code(why=(err.decode("utf-8", "replace").strip().splitlines() or ["no git repository"])[0][:300])
+        said = (err.decode("utf-8", "replace").strip().splitlines() or [NO_REPOSITORY])[0][:300]
+        return Code(why=NO_REPOSITORY if NO_REPOSITORY in said else said)
     root = Path(os.fsdecode(out).rstrip("\n"))
     code = Code(root=str(root))
     status, out, _ = git(root, "rev-parse", "--verify", "-q", "HEAD")
@@ -57,7 +59,7 @@ def snapshot(folder: Path, record: Path) -> Code:
     code.branch = os.fsdecode(out).strip() if status == 0 else None
     code.detached = code.branch is None
     if code.commit is None:
-        code.why, code.dirty = "the repository has no commit yet", True
+        code.why, code.dirty = NO_COMMIT, True
         return code
     code.submodules = _submodules(root)
     _keep_diff(code, root, record / "code")

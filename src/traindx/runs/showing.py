@@ -83,14 +83,15 @@ def _identity(run: Run) -> Iterator[tuple[Text, Text]]:
     yield words.SCRIPT, same(cut(shown, 400))
     yield words.STARTED, same(str(fields.get("started", "?")))
     steps = messages.STEPS.fill(count=run.steps)
-    yield words.STATUS, state(run.status) + same(", ") + steps
+    yield words.STATUS, state(run.status) + messages.LIST_COMMA + steps
 
 
 def _code(run: Run) -> Iterator[tuple[Text, Text]]:
     code = mapping(run.record.get("code"))
     commit = code.get("commit")
     if not commit:
-        yield words.CODE, words.NO_COMMIT.fill(why=code.get("why") or "?")
+        why = str(code.get("why") or "?")
+        yield words.CODE, words.NO_COMMIT.fill(why=words.WHY.get(why, same(why)))
     else:
         branch = f" ({code['branch']})" if code.get("branch") else ""
         text = same(f"{str(commit)[:12]}{branch}")
@@ -119,9 +120,13 @@ def _data(run: Run) -> Iterator[tuple[Text, Text]]:
     data = mapping(run.record.get("data"))
     for loader in rows_of(data.get("loaders")):
         split = mapping(loader.get("split"))
-        part = f", {split.get('size')} of them" if split else ""
-        content = f", content {str(loader.get('content'))[:12]} ({loader.get('coverage')})" if loader.get("content") else ""
-        yield words.DATA, same(f"{loader.get('dataset')}[{loader.get('size')}]{part}{content}")
+        said = words.DATASET.fill(dataset=loader.get("dataset"), size=loader.get("size"))
+        if split:
+            said += words.SUBSET.fill(size=split.get("size"))
+        content = words.CONTENT.get(str(loader.get("coverage")))
+        if loader.get("content") and content is not None:
+            said += content.fill(digest=str(loader["content"])[:12])
+        yield words.DATA, said
 
 
 def _findings(report: dict[str, Any]) -> Iterator[tuple[Text, Text]]:

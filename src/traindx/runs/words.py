@@ -76,6 +76,14 @@ FINDINGS = Text("findings", "诊断结论")
 CHECKPOINTS = Text("checkpoints", "检查点")
 CONCLUSION = Text("conclusion", "结论")
 UNSEEDED = Text("not seeded", "没有设种子")
+WHY = {"git is not installed": Text("git is not installed", "没有安装 git"),
+       "not a git repository": Text("not a git repository", "不是 git 仓库"),
+       "the repository has no commit yet": Text("the repository has no commit yet", "仓库里还没有提交")}
+DATASET = Text("{dataset}, {size} samples", "{dataset}，{size} 个样本")
+SUBSET = Text(", {size} of them", "，取其中 {size} 个")
+CONTENT = {"whole": Text(", content {digest}",
+                         "，内容指纹 {digest}"), "sampled": Text(", content {digest} (of samples)",
+                                                            "，内容指纹 {digest}（抽样）")}
 NO_COMMIT = Text("no commit ({why})", "没有提交（{why}）")
 WITH_DIFF = Text("with uncommitted changes ({size}, sha256 {sha})", "带有未提交的改动（{size}，sha256 {sha}）")
 NOT_KEPT = Text("; the diff was too big to keep whole", "；diff 太大，没有全留")
