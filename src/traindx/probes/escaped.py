@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -90,7 +91,7 @@ class Spectral(Probe):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._known: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-        self._measured = 0
+        self._cold: dict[int, SpectralCold] = {}
         kind = getattr(sys.modules.get("torch.nn.utils.spectral_norm"), "SpectralNorm", None)
         if kind is not None:
             patching.replace(session.stack, kind, "compute_weight", self._observed)
@@ -100,20 +101,24 @@ class Spectral(Probe):
 
         def compute_weight(norm: Any, module: nn.Module, do_power_iteration: bool) -> Any:
             weight = original(norm, module, do_power_iteration)
-            if session.watching and self._measured < MEASURED and module not in self._known:
+            if session.watching and (module not in self._known or (do_power_iteration and self._cold)):
                 session.guard(self, self._look, norm, module, weight, do_power_iteration, sites.here(2))
             return weight
         return patching.dressed(compute_weight, original)
 
     def _look(self, norm: Any, module: nn.Module, weight: Tensor, updated: bool, site: Site | None) -> None:
-        self._known.add(module)
-        if updated or not readable(weight) or weight.numel() > ELEMENTS:
+        id = self.session.ids.of(module)
+        if module in self._known or updated:
+            self._known.add(module)
+            if (cold := self._cold.pop(id, None)) is not None:
+                self.session.emit(replace(cold, updated=True))
             return
-        self._measured += 1
-        sigma = float(torch.linalg.matrix_norm(norm.reshape_weight_to_matrix(weight.detach()).float(), 2))
-        self.session.emit(SpectralCold(
-            step=self.session.step, key=f"spectral-{self.session.ids.of(module)}", sigma=sigma, shape=shape_of(weight), site=site,
-            made_at=modules.made_at(module)))
+        self._known.add(module)
+        if readable(weight) and weight.numel() <= ELEMENTS and len(self._known) <= MEASURED:
+            sigma = float(torch.linalg.matrix_norm(norm.reshape_weight_to_matrix(weight.detach()).float(), 2))
+            self._cold[id] = SpectralCold(step=self.session.step, key=f"spectral-{id}", sigma=sigma, shape=shape_of(weight), site=site,
+                                          made_at=modules.made_at(module))
+            self.session.emit(self._cold[id])
 
 
 class Freezing(Probe):

@@ -33,6 +33,7 @@ class SpectralCold(Observation):
     shape: tuple[int, ...]
     site: Site | None
     made_at: Site | None
+    updated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ What you see:
 Scores or samples before training that are off by a factor; a net that is trained in eval mode throughout is not normalised at all.
 
 Look-alikes:
-A loaded checkpoint brings its estimate along. ``torch.nn.utils.parametrizations.spectral_norm`` iterates when it is built.
+A loaded checkpoint brings its estimate along. Where training follows, only what was computed before it is off: a note. ``torch.nn.utils.parametrizations.spectral_norm`` iterates when it is built.
 
 Fix:
 Run one forward in train mode first, or use the parametrization.
@@ -48,7 +48,7 @@ ZH = """谱归一化还没更新过就用了
 训练前的得分或样本差了一个倍数；始终在推理模式下训练的网络，等于完全没有归一化。
 
 容易混淆的情况：
-加载的检查点会带着自己的估计。``torch.nn.utils.parametrizations.spectral_norm`` 在构造时就会迭代。
+加载的检查点会带着自己的估计。如果之后还会训练，只有训练前算出来的数不对：这时只给提示。``torch.nn.utils.parametrizations.spectral_norm`` 在构造时就会迭代。
 
 怎么改：
 先在训练模式下跑一次前向，或者改用 parametrizations 里的版本。
@@ -82,4 +82,5 @@ def check(layers: list[SpectralCold]) -> Iterator[Finding]:
         worst = max(cold, key=lambda layer: layer.sigma)
         where, also = pointing(worst.site, worst.made_at)
         yield Finding(cause=CAUSE.fill(shape=list(worst.shape), sigma=number(worst.sigma)), fix=FIX, where=where, also=also,
-                      evidence=(Evidence(SIGMA, number(worst.sigma), "1", step=worst.step),), first_step=worst.step)
+                      evidence=(Evidence(SIGMA, number(worst.sigma), "1", step=worst.step),), first_step=worst.step,
+                      level="note" if worst.updated else None)

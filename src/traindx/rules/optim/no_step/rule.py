@@ -126,13 +126,19 @@ def _stuck(use: GradientUse, learners: Learners, written: list[Written]) -> Iter
     if made is None or learners.rates[made.id].lowest <= 0:
         return
     held = [leaf for group in made.parameters for id in group if (leaf := learners.leaves.get(id)) is not None]
-    still = [leaf for leaf in held if _never_moved(leaf)]
+    still = [leaf for leaf in held if _never_moved(leaf) and not _is_table(leaf, learners)]
     if still and elements(still) >= MUCH * elements(held):
         rate = number(learners.rates[made.id].last)
         yield Finding(
             cause=STUCK.fill(name=use.class_name, steps=use.steps, names=learners.listed(still), count=elements(still), rate=rate),
             fix=MEND_STEP, where=use.step_site or use.made_at, also=(*(each.site for each in written[:1]), *sites_of(learners, still)[:2]),
             evidence=(Evidence(STILL, elements(still), "0"),), confidence="likely", because=Text("seen from outside its step()", "只从外面看了它的 step()"))
+
+
+def _is_table(leaf: Leaf, learners: Learners) -> bool:
+    """An embedding moves in few rows, which a sample of its values may miss."""
+    known = learners.names.get(leaf.id)
+    return leaf.module.startswith("Embedding") or (known is not None and known[1].module_class.startswith("Embedding"))
 
 
 def _never_moved(leaf: Leaf) -> bool:
