@@ -28,15 +28,15 @@ COMPILES = ("torch.jit", ".compile(", "torch.export", "symbolic_trace", "threadi
 
 
 def watch_in_child(script: Path, folder: Path, seconds: float = 120, args: tuple[str, ...] = (), max_steps: int | None = None,
-                   fresh: bool = False) -> int:
+                   fresh: bool = False, looks: dict | None = None) -> int:
     """Runs a script under the probes in a fork of this process (``fresh``: in a new one); the recording goes to ``folder``. Its exit status."""
     if fresh or any(word in script.read_text(encoding="utf-8") for word in COMPILES):
-        return _in_fresh_python(script, folder, seconds, args, max_steps)
+        return _in_fresh_python(script, folder, seconds, args, max_steps, looks)
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            status = _run_script(script, folder, args, max_steps)
+            status = _run_script(script, folder, args, max_steps, looks)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -48,23 +48,24 @@ def watch_in_child(script: Path, folder: Path, seconds: float = 120, args: tuple
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else _in_fresh_python(script, folder, seconds, args, max_steps)
+            return code if code >= 0 else _in_fresh_python(script, folder, seconds, args, max_steps, looks)
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     raise TimeoutError(f"{script} ran longer than {seconds} s")
 
 
-def _in_fresh_python(script: Path, folder: Path, seconds: float, args: tuple[str, ...], max_steps: int | None) -> int:
+def _in_fresh_python(script: Path, folder: Path, seconds: float, args: tuple[str, ...], max_steps: int | None,
+                     looks: dict | None = None) -> int:
     """A fork of a process that has compiled or run threads before may crash by itself: a fresh interpreter decides."""
     for name in ("events.jsonl", "metrics.jsonl"):
         (folder / name).unlink(missing_ok=True)
     code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import conftest as c; from pathlib import Path\n" \
-           f"sys.exit(c._run_script(Path({str(script)!r}), Path({str(folder)!r}), {args!r}, {max_steps!r}))"
+           f"sys.exit(c._run_script(Path({str(script)!r}), Path({str(folder)!r}), {args!r}, {max_steps!r}, {looks!r}))"
     return subprocess.run([sys.executable, "-c", code], timeout=seconds).returncode
 
 
-def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: int | None) -> int:
+def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: int | None, looks: dict | None = None) -> int:
     from traindx.probes import sites
     from traindx.probes.install import install
     from traindx.probes.recorder import Recorder
@@ -76,7 +77,7 @@ def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: in
     sys.path.insert(0, str(script.parent))
     os.chdir(script.parent)
     sites.main_script(str(script))
-    session = install(Recorder(folder), max_steps)
+    session = install(Recorder(folder), max_steps, looks)
     how, error, status, ended_by = "finished", None, 0, None
     try:
         runpy.run_path(str(script), run_name="__main__")
@@ -84,7 +85,7 @@ def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: in
         status = stop.code if isinstance(stop.code, int) else 0
         how = "max-steps" if session.stopped else "finished"
     except BaseException as problem:
-        traceback.print_exc()
+        sys.excepthook(type(problem), problem, problem.__traceback__)  # as the interpreter would
         how, error, status, ended_by = "raised", f"{type(problem).__name__}: {problem}", 1, problem
     session.end(how, error, ended_by)
     return status

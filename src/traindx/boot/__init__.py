@@ -19,7 +19,7 @@ NOT_WATCHING = "boot"
 
 
 def begin(settings_json: str) -> None:
-    """Called once, before the script. ``settings``: folder of the recording, script, max_steps."""
+    """Called once, before the script. ``settings``: folder of the recording, script, max_steps, looks."""
     settings: dict[str, Any] = json.loads(settings_json)
     sys.meta_path.insert(0, _AfterTorch(settings))
 
@@ -55,7 +55,7 @@ def _watch(settings: dict[str, Any]) -> None:
         from traindx.probes.recorder import Recorder
         if settings.get("script"):
             sites.main_script(settings["script"])
-        session = install(Recorder(Path(settings["folder"])), settings.get("max_steps"))
+        session = install(Recorder(Path(settings["folder"])), settings.get("max_steps"), settings.get("looks"))
         session.began = _began
     except Exception as problem:
         if os.environ.get("TRAINDX_DEBUG"):

@@ -19,6 +19,8 @@ COMMANDS = (
     "run",
     "exam",
     "memory",
+    "shapes",
+    "data",
     "env",
     "ask",
     "explain",

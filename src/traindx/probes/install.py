@@ -4,6 +4,8 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+from collections.abc import Mapping
+from typing import Any
 
 from traindx import probes
 from traindx.probes.recorder import Recorder
@@ -13,12 +15,12 @@ from traindx.probes.session import Session
 SEAMS = ("modules", "losses", "backward", "optimizers", "loaders", "ops")
 
 
-def install(recorder: Recorder, max_steps: int | None = None) -> Session:
+def install(recorder: Recorder, max_steps: int | None = None, looks: Mapping[str, Any] | None = None) -> Session:
     """Starts a session. Only one can be on at a time: starting another ends the first."""
     if Session.current is not None:
         Session.current.end("finished")
         Session.current.close()
-    session = Session(recorder, max_steps)
+    session = Session(recorder, max_steps, looks)
     others = sorted(m.name for m in pkgutil.iter_modules(probes.__path__) if m.name not in SEAMS)
     try:
         for name in SEAMS:

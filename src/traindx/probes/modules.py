@@ -98,7 +98,7 @@ def root_call(original: Any, session: Session, module: nn.Module, args: tuple[An
     thread.depth = 1
     thread.modules = [module] if session.detailed or session.tracing else None
     try:
-        run.output = original(module, *args, **kwargs)
+        run.output = original(module, *run.args, **run.kwargs)  # a probe may exchange them, in a child of its own
     except BaseException:
         run.failed = True
         raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Callable
 from types import FrameType, FunctionType
 from typing import Any, ClassVar
 
@@ -111,6 +112,7 @@ class Tracer(StackMode):
         self.makers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.origins: dict[int, tuple[weakref.ref[Any], str]] = {}
         self.cut = False
+        self.after_op: Callable[[], None] | None = None
 
     def arm(self) -> None:
         if self.armed or self.session.compiled or self.session.in_backward:
@@ -187,6 +189,8 @@ class Tracer(StackMode):
             node=type(node).__name__ if node is not None else "", number=node._sequence_nr() if node is not None else -1))
         for tensor in tensors_in(output, 8):
             self.made(tensor, index)
+        if self.after_op is not None:
+            self.after_op()
 
     def made(self, tensor: Tensor, index: int) -> None:
         key = id(tensor)

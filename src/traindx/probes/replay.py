@@ -6,6 +6,9 @@ returned as JSON. ``then(outcome)`` is called on a later tick, or at the end; it
 
 What the function must do itself: set the grad mode, the modules' modes and a seed, and clone inputs, which a loader's
 worker may have put into shared memory.
+
+``branch(session)`` forks too, but the child goes on with the program itself, until it is told to :meth:`Branch.say`
+what it has seen; the parent waits for that.
 """
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -64,6 +67,46 @@ def ask(session: Session, name: str, function: Callable[[], Any], then: Then, ab
     """
     replays = Replays.instance
     return replays is None or replays.session is not session or replays.ask(name, function, then, about, seconds)
+
+
+class Branch:
+    """The child's end of :func:`branch`."""
+
+    def say(self, value: Any) -> NoReturn:
+        """The child's last words."""
+        try:
+            _send({"value": value})
+        finally:
+            os._exit(0)
+
+
+def branch(session: Session, about: Iterable[Any] = (), seconds: float = SECONDS) -> Branch | Outcome:
+    """In the child, a Branch: it goes on with the program, nothing of which comes back. In the parent, what it said."""
+    why = refused(session, about)
+    if why:
+        return Outcome(why=why)
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    middle = _fork_silently()
+    if middle == 0:
+        try:
+            if _fork_silently() != 0:
+                os._exit(0)
+            _isolate(write, seconds)
+            os.write(_PIPE, b"%d\n" % os.getpid())
+        except BaseException:
+            os._exit(1)
+        return Branch()
+    os.close(write)
+    try:
+        os.waitpid(middle, 0)
+    except ChildProcessError:
+        pass
+    child = _Child(read, lambda outcome: None, time.monotonic() + seconds + 5)
+    while (outcome := child.outcome()) is None:
+        time.sleep(0.005)
+    child.close()
+    return outcome
 
 
 class Replays(Probe):
@@ -265,14 +308,18 @@ def _grandchild(function: Callable[[], Any], write: int, seconds: float) -> None
         os.write(_PIPE, b"%d\n" % os.getpid())
         try:
             with torch._C._EnableTorchFunction():  # off where a traced backward asked
-                text = json.dumps({"value": function()})
+                said = {"value": function()}
         except BaseException as problem:
-            text = json.dumps({"error": f"the replay failed: {type(problem).__name__}: {problem}"[:300]})
-        data = text.encode()
-        while data:
-            data = data[os.write(_PIPE, data):]
+            said = {"error": f"the replay failed: {type(problem).__name__}: {problem}"[:300]}
+        _send(said)
     finally:
         os._exit(0)
+
+
+def _send(said: dict[str, Any]) -> None:
+    data = json.dumps(said).encode()
+    while data:
+        data = data[os.write(_PIPE, data):]
 
 
 def _forbid(event: str, args: tuple[Any, ...]) -> None:

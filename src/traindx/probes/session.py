@@ -2,18 +2,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from torch._C import DisableTorchFunction
 
-from traindx.core.observed import Ended, Observation, ProbeFailed, Site
+from traindx.core.observed import MAX_STEPS, Ended, Observation, ProbeFailed, Site
 from traindx.core.observed.program import Event, Window
 from traindx.probes.recorder import Recorder
 from traindx.probes.tensors import number
@@ -177,9 +178,10 @@ class Session:
 
     current: Session | None = None
 
-    def __init__(self, recorder: Recorder, max_steps: int | None = None) -> None:
+    def __init__(self, recorder: Recorder, max_steps: int | None = None, looks: Mapping[str, Any] | None = None) -> None:
         self.recorder = recorder
         self.max_steps = max_steps
+        self.looks = looks or {}  # what only some commands look at, each with its settings
         self.active = True
         self.problem: BaseException | None = None  # that ended the program
         self.step = 1
@@ -330,6 +332,17 @@ class Session:
         self.detailed = detailed_step(self.step)
         if self.detailed:
             self._say_windows()
+        if self.looks and self.max_steps is not None and self.step > self.max_steps:
+            self._leave()
+
+    def _leave(self) -> None:
+        """A look has seen enough. The program does not go on to save what it has hardly trained."""
+        self.stopped = True
+        self.end(MAX_STEPS)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        os._exit(0)
 
     def _close_window(self) -> None:
         events = fold_loops(self._events)
