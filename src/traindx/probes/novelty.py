@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Any
 
+from torch import Tensor
+
 from traindx.probes.session import BackwardRun, ForwardRun, LossRun
 from traindx.probes.tensors import tensors_in
 
@@ -46,7 +48,9 @@ class Novelty:
 
 def forward_key(run: ForwardRun) -> Key:
     """The root, the calling line, the mode, and the size of dim 0 of the first tensor argument."""
-    first = next(tensors_in((run.args, run.kwargs), 1), None)
+    first = run.args[0] if run.args else None
+    if not isinstance(first, Tensor):
+        first = next(tensors_in((run.args, run.kwargs), 1), None)
     return run.model, id(run.site), run.training and run.grad, first.shape[0] if first is not None and first.dim() else None
 
 
