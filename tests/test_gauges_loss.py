@@ -10,6 +10,7 @@ from torch import nn
 
 from traindx.core.trials import Gauge
 from traindx.gauges import Watchers, build, label_floor, names
+from traindx.gauges.tools import losscalls
 from traindx.gauges.tools.gaussian import expected_binary_excess, expected_excess, implied_std
 from traindx.gauges.tools.losscalls import LossCall
 from trial_driver import trial
@@ -112,6 +113,19 @@ def test_l1_and_probabilities_have_their_floors_too():
     halves = label_floor.measured(call("binary_cross_entropy", torch.rand(6), torch.tensor([1.0, 0, 0, 1, 1, 1])), groups)
     assert halves["floor"] == pytest.approx(0.5 * (-math.log(1 / 3) / 3 - 2 * math.log(2 / 3) / 3))
     assert (halves["conflicts"], halves["distinct"], halves["probabilities"]) == (3, 2, True)
+
+
+def test_very_large_outputs_are_judged_by_their_first_rows(monkeypatch):
+    monkeypatch.setattr(losscalls, "MOST_ELEMENTS", 8)
+    part = call("cross_entropy", LOGITS, LABELS).shrunk()
+    assert part.input.shape == (2, 4) and float(part.value) == pytest.approx(float(F.cross_entropy(LOGITS[:2], LABELS[:2])))
+    with trial(Gauge("initial_loss"), Gauge("label_floor"), Gauge("descends")) as facts:
+        train(nn.Linear(3, 4), torch.randn(6, 3), LABELS, lambda out, y: F.cross_entropy(out, y))
+    assert facts["initial_loss"]["samples"] == 2 and facts["label_floor"]["floor"] == pytest.approx(0, abs=1e-9)
+    assert facts["descends"]["outputs"] == [] and facts["descends"]["descent"] == pytest.approx(1, abs=1e-5)
+    with trial(Gauge("label_floor")) as facts:
+        train(nn.Linear(3, 4), torch.zeros(6, 3), LABELS, lambda out, y: F.cross_entropy(out, y))
+    assert "too large" in facts["label_floor"]["not_measured"]["en"]
 
 
 def test_labels_that_are_no_shares_have_no_floor():

@@ -106,6 +106,8 @@ def _slope(call: LossCall, gradient: Tensor) -> dict[str, Any] | None:
 
 def towards(call: LossCall) -> Tensor | None:
     """The direction, in the space of the loss's input, in which the outputs come closer to their labels. None where unknown."""
+    if call.large:
+        return None
     if call.kind == "classes":
         pull = call.pull()
         hot = F.one_hot(pull.argmax(1), call.classes).movedim(-1, 1) - 1.0 / call.classes

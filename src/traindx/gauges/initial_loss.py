@@ -21,7 +21,8 @@ NO_FORMULA = Text("There is no formula for the first value of {function} here.",
 class Measurement(Watcher):
     """Value: ``function``, ``site``, ``value``, ``chance`` (the loss at logits or outputs 0), ``formula`` of it, ``constant``
     (the loss of the best constant output), ``excess`` over chance, in nats a sample where ``kind`` is classes or binary, and
-    ``error``, the standard error of ``value`` over the elements of the batch.
+    ``error``, the standard error of ``value`` over the elements of the batch. Of very large outputs only the first rows
+    are looked at (``samples``), and ``value`` is theirs.
 
     ``logit_std`` is measured; ``implied_std`` is the spread of Gaussian logits (for regression: of outputs around 0, without
     relation to the target) that costs this excess; null where no spread does. ``probabilities``: whether the outputs look
@@ -33,7 +34,7 @@ class Measurement(Watcher):
         if call.kind == "other":
             return self.not_measured(NO_FORMULA.fill(function=function))
         self.done = True
-        self.send(measured(call))
+        self.send(measured(call.shrunk()))
 
     def at_end(self) -> None:
         self.not_measured(NO_LOSS)

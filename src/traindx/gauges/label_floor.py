@@ -18,6 +18,7 @@ NO_LOSS = Text("The program called no loss function of torch with gradients on."
 NO_INPUTS = Text("No module was called before the loss, so its inputs are not known.", "计算损失之前没有调用过模块，不知道输入是什么。")
 NO_ROWS = Text("The loss sees {targets} labels, the module {rows} samples: which label belongs to which sample is not known.",
                "损失里有 {targets} 个标签，模块收到 {rows} 个样本，不知道哪个标签属于哪个样本。")
+TOO_LARGE = Text("The outputs are too large to copy: {elements} numbers.", "输出太大，没法另存一份：{elements} 个数。")
 NO_FORMULA = Text("There is no formula for the lowest value of {function}.", "没有 {function} 最低值的公式。")
 
 
@@ -50,7 +51,9 @@ class Measurement(Watcher):
         belongs = call.target.dim() > 0 and call.target.shape[0] == rows and call.input.dim() > 0 and call.input.shape[0] == rows
         if not belongs and int(groups.max()) + 1 < rows:
             return self.not_measured(NO_ROWS.fill(targets=int(call.target.numel()), rows=rows))
-        self.send(measured(call, groups) if belongs else unconflicted(call, rows))
+        if call.large and int(groups.max()) + 1 < rows:
+            return self.not_measured(TOO_LARGE.fill(elements=int(call.input.numel())))
+        self.send(measured(call, groups) if belongs and not call.large else unconflicted(call.shrunk(), rows))
 
     def at_end(self) -> None:
         self.not_measured(NO_LOSS)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -18,6 +18,7 @@ KINDS: dict[str, Kind] = {
     "binary_cross_entropy_with_logits": "binary", "mse_loss": "regression", "l1_loss": "regression",
     "smooth_l1_loss": "regression", "huber_loss": "regression"}
 LEAST = 1e-30  # a probability that stands for 0 where its logarithm is taken
+MOST_ELEMENTS = 30_000_000  # of the outputs, 240 MB in double precision
 SURE = 80.0  # a logit that stands for infinity: the loss there is e^-80
 ROW_SUM = 1e-3  # rows of probabilities add up to 1 within this
 
@@ -45,6 +46,19 @@ class LossCall:
         """Whether targets given as numbers are shares: outside of 0 .. 1 such a loss has no lowest value."""
         target = self.target.detach()
         return not target.is_floating_point() or bool(((target >= 0) & (target <= 1)).all())
+
+    @property
+    def large(self) -> bool:
+        """Whether whole copies of the outputs would take too much memory, as those of a language model do."""
+        return self.input.numel() > MOST_ELEMENTS
+
+    def shrunk(self) -> LossCall:
+        """The same call on its first rows only, its value computed anew, where the whole is too large."""
+        if not self.large or self.input.dim() < 2 or self.input.shape[:1] != self.target.shape[:1]:
+            return self
+        rows = max(1, MOST_ELEMENTS * self.input.shape[0] // self.input.numel())
+        part = replace(self, input=self.input[:rows].detach(), target=self.target[:rows])
+        return replace(part, value=part._computed(part.input))
 
     @property
     def reduction(self) -> str:
