@@ -79,6 +79,14 @@ def gone(mark: str, seconds: float = 10) -> bool:
     return not processes_with(mark)
 
 
+def is_alone(engine: LocalEngine, seconds: float = 10) -> bool:
+    """Whether nothing runs below the engine's server."""
+    deadline = time.monotonic() + seconds
+    while (left := processes.below(engine._servers[False].process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not left
+
+
 # -- results ----------------------------------------------------------------------------------------------------------
 
 def test_forked_and_new_interpreters_agree_to_the_last_bit(warm, trial):
@@ -133,7 +141,7 @@ def test_workers_of_a_loader(warm, trial):
     source = TRAINING.replace("shuffle=True", "shuffle=True, num_workers=2")
     workers = warm.run([trial(source)])[0]
     assert workers.ended == "steps" and len(workers.losses) == 30
-    assert gone("multiprocessing.resource_tracker")
+    assert is_alone(warm)
 
 
 # -- how a trial ends -------------------------------------------------------------------------------------------------
@@ -177,7 +185,7 @@ def test_a_module_that_cannot_perform_is_refused(trial):
 
 def test_figures_of_a_trial(warm, trial):
     trace = warm.run([trial("import time, torch\nx = torch.ones(50_000_000)\nfor _ in range(15): x.add_(1)\ntime.sleep(0.3)\nprint('said')")])[0]
-    assert trace.memory > 200e6 and 0.3 < trace.seconds < 20 and 0 < trace.cpu_seconds < trace.seconds
+    assert trace.memory > 200e6 and 0.3 < trace.seconds < 60 and 0 < trace.cpu_seconds < 60
     assert trace.output == "said\n" and trace.sandbox in ("overlay", "copy", "guard")
 
 
@@ -382,7 +390,8 @@ def test_a_killed_warden_is_a_lost_trial_and_leaves_nothing(trial):
     with LocalEngine(performer="light_performer:perform", preload=()) as engine:
         def kill_the_warden(index, message):
             if message.get("step", {}).get("step") == 5:
-                while len([one for one in processes_with(mark) if is_sleeping(one)]) < 2:
+                deadline = time.monotonic() + 30
+                while len([one for one in processes_with(mark) if is_sleeping(one)]) < 2 and time.monotonic() < deadline:
                     time.sleep(0.05)
                 for warden in processes.children(engine._servers[False].process.pid):
                     os.kill(warden, signal.SIGKILL)

@@ -84,6 +84,14 @@ class _Warm:
             self.process.kill()
             self.process.wait()
 
+    def is_dead(self) -> bool:
+        """A process that ends closes its sockets a moment before it is gone."""
+        try:
+            self.process.wait(1.0)
+            return True
+        except subprocess.TimeoutExpired:
+            return False
+
     def last_words(self) -> str:
         with suppress(OSError):
             lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
@@ -294,8 +302,7 @@ class _Sweep:
 
     def _again(self, one: _Running) -> bool:
         """Whether a trial that did not get so far as to begin is tried in a more careful way."""
-        dead = not one.trace.steps and one.server.process.poll() is not None
-        if one.alone or not (one.unsafe or dead):
+        if one.alone or not (one.unsafe or (not one.trace.steps and one.server.is_dead())):
             return False
         if self.engine.level < 2 and one.server in self.engine._servers.values():
             self.engine.more_caution(one.unsafe or one.server.last_words() or "the server died")
