@@ -266,6 +266,15 @@ def test_notes_are_three_lines_and_the_rest_is_the_users(said, tmp_path):
     assert (path / "notes.md").read_text() == f"{out}my own line\nmore of mine\n\nnot done:\n- 10 batch and rate moved together\n"
 
 
+def test_nobody_at_the_terminal_is_not_waited_for(monkeypatch, capsys):
+    read, write = os.pipe()
+    with os.fdopen(read) as silent:
+        monkeypatch.setattr(sys, "stdin", silent)
+        began = time.monotonic()
+        assert notes.ask("en", lambda: notes.patiently(0.05)) == {} and time.monotonic() - began < 10
+    os.close(write)
+
+
 def test_asking_can_be_skipped(capsys):
     replies = iter(["good", "", "later"])
     assert notes.ask("en", lambda: next(replies)) == {"best": "good", "next": "later"}

@@ -253,7 +253,7 @@ def _conclude(record: RunFolder, language: Language, ask: bool) -> None:
     from traindx.runs.reading import Run
     try:
         notes.add_not_done(record.path, not_done(judge(Facts(Run(record.path)))))
-        if ask and notes.can_ask() and (said := notes.ask(language)):
+        if ask and notes.can_ask() and (said := notes.ask(language, notes.patiently)):
             notes.write(record.path, said)
     except OSError as problem:
         _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=problem.strerror), language)

@@ -1,7 +1,9 @@
 """notes.md: three named lines (best, failed hypothesis, next) and, below them, whatever the user likes."""
 from __future__ import annotations
 
+import os
 import re
+import select
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +14,7 @@ from traindx.runs import words
 LINES = ("best", "failed hypothesis", "next")
 FILE = "notes.md"
 NOT_DONE = "not done"
+PATIENCE = 60.0  # seconds that a question at the end of a run waits for
 _HEAD = re.compile(rf"^({'|'.join(LINES)}):[ \t]*(.*)$")
 
 
@@ -55,6 +58,13 @@ def add_not_done(folder: Path, items: list[str]) -> None:
 def can_ask() -> bool:
     """Whether somebody sits at a terminal, and the terminal is ours."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def patiently(seconds: float = PATIENCE) -> str:
+    """A line from the terminal; EOFError where nobody begins to type within ``seconds``: a chain of runs must not wait all night."""
+    if os.name == "posix" and not select.select([sys.stdin], [], [], seconds)[0]:
+        raise EOFError
+    return input()
 
 
 def ask(language: Language, answer: Callable[[], str] = input) -> dict[str, str]:

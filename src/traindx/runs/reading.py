@@ -154,7 +154,8 @@ def find(runs_dir: Path, name: str) -> Run:
         raise UsageError(words.NOT_A_RUN.fill(folder=name))
     paths = runs_in(runs_dir)
     if name == "last" and paths:
-        return Run(max(paths, key=lambda path: (str(Run(path).fields.get("started", "")), path.name)))
+        from traindx.runs.index import rows  # thousands of runs need not be opened to know the last
+        return Run(runs_dir / max(rows(runs_dir), key=lambda row: (row["started"], row["run"]))["run"])
     exact = [path for path in paths if path.name == name]
     fitting = exact or [path for path in paths if path.name.startswith(name)] or [path for path in paths if name in path.name]
     if len(fitting) == 1:

@@ -93,8 +93,8 @@ SERIES_LINE = Text("last {last}, lowest {low} at step {step}, {points} points",
 CURVE_CHANGED = Text("last {last}, lowest {low}", "最后 {last}，最低 {low}")
 NONE_WRITTEN = Text("none yet: traindx runs note {run}", "还没写：traindx runs note {run}")
 BEST, FAILED, NEXT = Text("best", "最好的是什么"), Text("failed hypothesis", "失败的假设"), Text("next", "下一步")
-ASK = Text("Three lines while it is fresh (Enter leaves one out, Ctrl-C all):",
-           "趁记忆新鲜，写三行结论（回车跳过一行，Ctrl-C 全部跳过）：")
+ASK = Text("Three lines while it is fresh (Enter leaves one out, Ctrl-C or a minute of silence all):",
+           "趁记忆新鲜，写三行结论（回车跳过一行；按 Ctrl-C 或一分钟不动就全部跳过）：")
 
 SAME = Text("Nothing differs.", "没有不同。")
 ONE_CHANGED = Text("One variable changed: {name}.", "只改了一个变量：{name}。")
