@@ -261,3 +261,18 @@ def test_everything_is_put_back():
     watched(training())
     after = (nn.Parameter.__new__, nn.Module.__call__, nn.Module.register_buffer, torch.save, torch.compile, torch.optim.Optimizer.__init__)
     assert before == after and type(nn.Linear(2, 2).weight.data) is torch.Tensor
+
+
+@pytest.mark.parametrize(("channels", "width", "dtype"), [(3, 16, torch.float32), (32, 16, torch.float32), (16, 32, torch.float32), (32, 64, torch.bfloat16)])
+def test_what_a_convolution_takes_for_itself_is_what_the_allocator_records(channels, width, dtype):
+    from traindx.estimate.traced.measured import on_cpu
+    from traindx.estimate.traced.workspaces import workspace_of
+    image, weight = torch.randn(8, channels, 32, 32, dtype=dtype), torch.randn(width, channels, 3, 3, dtype=dtype)
+    gradient = torch.randn(8, width, 32, 32, dtype=dtype)
+    args = (gradient, image, weight, [width], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True])
+    torch.ops.aten.convolution_backward(*args)  # the first call makes more
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        made = torch.ops.aten.convolution_backward(*args)
+    events = profile.profiler.kineto_results.events()
+    peak = on_cpu([(e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]"], [])["peak_bytes"]
+    assert sum(t.nbytes for t in made) + workspace_of("convolution_backward", args) == pytest.approx(peak, rel=0.06)
