@@ -178,7 +178,6 @@ PLANS: dict[str, Plan | Measurement] = {
     "other-seeds": Measurement(Text("the first loss at other seeds", "换种子看第一步的损失"), Gauge("initial_loss"), _off, steps=1),
     "replay-finite": Measurement(Text("the step replayed from the last good state", "从最后一个正常状态重放这一步"),
                                  Gauge("nonfinite"), lambda value: value.get("found"), steps=2000),
-    "permute-labels": Plan(Text("labels permuted", "把标签打乱"), (Condition("permute_labels"),), LOSS, "higher", (150,), True, True),
     "zero-input": Plan(Text("all inputs zero", "输入全部置零"), (Condition("zero_inputs"),), LOSS, "higher", (150,), True, True),
     "shuffle": Plan(Text("training data shuffled", "打乱训练数据"), (Condition("shuffle"),), PEAK, horizons=(150, 300)),
     "standardise": Plan(Text("inputs standardised by the first batch", "按第一个 batch 把输入标准化"), (Condition("normalise_inputs"),)),

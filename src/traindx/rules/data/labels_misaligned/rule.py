@@ -65,7 +65,6 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("data/conflicting-labels", "curve/*", "optim/lr-too-low", "init/gradient-vanishing", "data/class-imbalance")
 LONG = 250  # steps after which a loss near chance is no longer the beginning
-EXPERIMENT = "permute-labels"
 
 CAUSE = Text("The inputs say nothing about their labels: neighbouring rows agree in {agreement}, shuffled labels would in {expected}, "
              "and the loss ({held_out}) is no better than guessing ({chance}).",
