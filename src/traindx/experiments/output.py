@@ -63,16 +63,17 @@ def _initial(starts: list[Trace]) -> list[Evidence]:
 def _unused(case: Case, result: StepResult) -> list[Text]:
     """The input-independent baseline: a sound model does better with its input than without. Asked again after more steps,
     for many models learn the mix of the labels first."""
+    comparison, unused = None, False
     for steps in HORIZONS:
         traces = _with_and_without(case, steps)
-        comparison = _compared(traces)
-        if comparison is None:
+        if (comparison := _compared(traces)) is None:
             return []
         result.curves = {"as written": curve(traces[0]), "inputs zero": curve(traces[SIDES])}
         unused = comparison.effect < ALIKE and max(comparison.gap, comparison.gap_against) <= 0 and _fell(traces[:SIDES])
         if not unused or not case.supervised:
             break
-    result.evidence.append(Evidence(SPREAD, comparison.effect, ABOVE))
+    if comparison is not None:
+        result.evidence.append(Evidence(SPREAD, comparison.effect, ABOVE))
     return [UNUSED] if unused and case.supervised else []
 
 
