@@ -234,6 +234,12 @@ def test_no_dropout_everywhere(act):
     assert act(edited(DROPOUTS, ("P = 0.4", "P = 0.0")), "no_dropout").conditions["no_dropout"].state == "not-applicable"
 
 
+def test_what_acts_inside_compiled_code_is_not_said_to_be_seen(act):
+    source = edited(LOADER, ("opt =", "model = torch.compile(model, backend='eager')\nopt ="), ("model[0]", "model._orig_mod[0]"), ("model[3]", "model._orig_mod[3]"))
+    trace, plain = act(source, "no_dropout"), act(edited(LOADER, ("nn.Dropout(0.3)", "nn.Dropout(0.0)")))
+    assert trace.losses == pytest.approx(plain.losses, rel=1e-5) and trace.conditions["no_dropout"].state == "unverified", trace.output
+
+
 # -- pins -----------------------------------------------------------------------------------------------------------
 
 def pinned(act, source: str, steps: int = VERIFICATION_STEPS, **settings) -> Trace:

@@ -16,6 +16,7 @@ from traindx.probes import patching
 class LeakyRelu(Intervention):
     """Modules, ``F.relu`` and ``torch.relu``; ``clamp(min=0)`` and fused kernels stay."""
 
+    IN_COMPILED = True
     NOTHING = Text("No ReLU was called.", "没有调用过 ReLU。")
 
     def __init__(self, stage: Stage, slope: float = 0.01) -> None:
@@ -29,15 +30,17 @@ class LeakyRelu(Intervention):
         patching.replace(self.stack, nn.ReLU, "forward", self._module)
 
     def _leaky(self, original: Any) -> Any:
-        leaky, slope, touch = F.leaky_relu, self.slope, self.touch
+        leaky, slope, touch, is_compiling = F.leaky_relu, self.slope, self.touch, torch.compiler.is_compiling
 
         def relu(input: Any, inplace: bool = False) -> Any:
-            touch()
+            if not is_compiling():  # counting would have it compiled anew in each step
+                touch()
             return leaky(input, slope)
         return patching.shadow(relu, original)  # type: ignore[arg-type]
 
     def _module(self, original: Any) -> Any:
         def forward(module: Any, input: Any) -> Any:
-            self.touch()
+            if not torch.compiler.is_compiling():
+                self.touch()
             return F.leaky_relu(input, self.slope)
         return patching.dressed(forward, original)

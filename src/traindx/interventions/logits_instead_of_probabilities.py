@@ -53,16 +53,20 @@ class LogitsInsteadOfProbabilities(Intervention):
         self.touch()
 
     def _second_softmax(self, original: Any) -> Any:
-        exchanged = self._exchanged
+        exchanged, is_compiling = self._exchanged, torch.compiler.is_compiling
 
         def softmax(input: Any, dim: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return original(input, dim, *args, **kwargs)
             return original(exchanged(input, "Softmax", dim), dim, *args, **kwargs)
         return patching.shadow(softmax, original)  # type: ignore[arg-type]
 
     def _second_sigmoid(self, original: Any) -> Any:
-        exchanged = self._exchanged
+        exchanged, is_compiling = self._exchanged, torch.compiler.is_compiling
 
         def sigmoid(input: Any, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return original(input, *args, **kwargs)
             return original(exchanged(input, "Sigmoid", None), *args, **kwargs)
         return patching.shadow(sigmoid, original)  # type: ignore[arg-type]
 

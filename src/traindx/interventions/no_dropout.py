@@ -20,6 +20,7 @@ BUILTINS = ("dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "feature_d
 class NoDropout(Intervention):
     """A mask that the program draws by hand (``rand > p``) stays; so does what a library does in a kernel of its own."""
 
+    IN_COMPILED = True
     NOTHING = Text("No dropout was active.", "没有起作用的 dropout。")
 
     def install(self) -> None:
@@ -33,19 +34,21 @@ class NoDropout(Intervention):
 
     def _function(self, original: Any) -> Any:
         names = tuple(inspect.signature(original).parameters)
-        touch = self._touch_if
+        touch, is_compiling = self._touch_if, torch.compiler.is_compiling
 
         def dropout(*args: Any, **kwargs: Any) -> Any:
             bound = dict(zip(names, args)) | kwargs
-            touch(bound.get("p", 0.5), bound.get("training", True))
+            if not is_compiling():  # counting would have it compiled anew in each step
+                touch(bound.get("p", 0.5), bound.get("training", True))
             return original(**(bound | {"p": 0.0}))
         return patching.shadow(dropout, original)  # type: ignore[arg-type]
 
     def _builtin(self, original: Any) -> Any:
-        touch = self._touch_if
+        touch, is_compiling = self._touch_if, torch.compiler.is_compiling
 
         def dropout(input: Any, p: float, train: bool) -> Any:
-            touch(p, train)
+            if not is_compiling():
+                touch(p, train)
             return original(input, 0.0, train)
         return patching.shadow(dropout, original)  # type: ignore[arg-type]
 
@@ -54,7 +57,8 @@ class NoDropout(Intervention):
 
         def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                                          *args: Any, **kwargs: Any) -> Any:
-            touch(dropout_p, True)
+            if not torch.compiler.is_compiling():
+                touch(dropout_p, True)
             return original(query, key, value, attn_mask, 0.0, *args, **kwargs)
         return patching.dressed(scaled_dot_product_attention, original)
 
@@ -62,6 +66,8 @@ class NoDropout(Intervention):
         touch = self._touch_if
 
         def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(self, *args, **kwargs)
             kept, self.dropout = self.dropout, 0.0
             touch(kept, self.training and self.num_layers > 1)
             try:

@@ -71,7 +71,7 @@ class Precision(Intervention):
 
     def _renamed(self, original: Any) -> Any:
         def convert(thing: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.stage.busy:
+            if torch.compiler.is_compiling() or self.stage.busy:
                 return original(thing, *args, **kwargs)
             self.touch()
             return thing.to(self.instead)
@@ -80,7 +80,7 @@ class Precision(Intervention):
     def _converted(self, original: Any) -> Any:
         def convert(*args: Any, **kwargs: Any) -> Any:
             values = [*args, *kwargs.values()]
-            if self.stage.busy or not any(self._asked(value) for value in values):
+            if torch.compiler.is_compiling() or self.stage.busy or not any(self._asked(value) for value in values):
                 return original(*args, **kwargs)
             self.touch()
             args = tuple(self.instead if self._asked(value) else value for value in args)

@@ -42,7 +42,7 @@ class SqueezeOperand(Intervention):
 
     def _matched(self, original: Any) -> Any:
         def operator(left: Any, right: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.stage.watching and _mismatch(left, right) and self._here(left, right):
+            if not torch.compiler.is_compiling() and self.stage.watching and _mismatch(left, right) and self._here(left, right):
                 self.touch()
                 if left.dim() > right.dim():
                     left = left.reshape(right.shape)

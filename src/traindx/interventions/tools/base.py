@@ -11,11 +11,14 @@ from traindx.interventions.tools.stage import Part, Stage
 
 NEVER = Text("Nothing in the program was changed by it: what it changes did not come up.", "它没有改动任何东西：程序里没有出现它要改的内容。")
 BROKE = Text("It could not be kept up: {error}", "中途没法继续改动：{error}")
+COMPILED = Text("Parts of the program are compiled: whether anything was changed inside them is not seen.",
+                "程序有一部分经过编译：看不到里面有没有被改动。")
 
 
 class Intervention(Part):
     """Base class. Subclasses override hooks, or :meth:`install` patches of their own, and call :meth:`touch` at each change."""
 
+    IN_COMPILED: ClassVar[bool] = False  # acts inside compiled code too, where it cannot count
     NOTHING: ClassVar[Text] = NEVER  # why it is not applicable, where it never touched anything
 
     def __init__(self, stage: Stage) -> None:
@@ -54,11 +57,18 @@ class Intervention(Part):
         return ConditionState(self.name, self._applied(), self._why(), self.how)
 
     def _applied(self) -> Applied:
+        if self.problem == EMPTY and not self.touched and self._unseen():
+            return "unverified"
         if self.problem != EMPTY or not self.touched:
             return "not-applicable"
         return "unverified" if self.doubt != EMPTY else "applied"
 
+    def _unseen(self) -> bool:
+        return self.IN_COMPILED and self.stage.compiled
+
     def _why(self) -> Text:
         if self.problem != EMPTY:
             return self.problem
+        if not self.touched and self._unseen():
+            return COMPILED
         return self.doubt if self.touched else self.NOTHING

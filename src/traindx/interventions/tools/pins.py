@@ -267,6 +267,8 @@ class RowsPin:
         original = Tensor.__getitem__
 
         def __getitem__(tensor: Tensor, index: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(tensor, index)
             if type(index) in (Tensor, slice, list) and self.stage.watching and not self.stage.depth and torch.is_grad_enabled():
                 with self.stage.quiet():
                     index = self._index_for(tensor, index)

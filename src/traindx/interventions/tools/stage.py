@@ -157,6 +157,7 @@ class Stage:
     backwards: int = 0  # since the last step
     scale: float | None = None  # of a GradScaler, for the next backward
     stepped: bool = False  # by an optimizer
+    compiled: bool = False  # some part of the program is: what happens inside is not seen
     trained: bool = False
     in_backward: int = 0
     depth: int = 0
@@ -282,6 +283,8 @@ class Stage:
         patching.replace(stack, torch.autograd, "_engine_run_backward", partial(_backward, self))
         patching.replace(stack, _BaseDataLoaderIter, "__next__", partial(_next, self))
         patching.replace(stack, DataLoader, "__iter__", partial(_iter, self))
+        for owner in (torch, nn.Module):
+            patching.replace(stack, owner, "compile", partial(_compile, self))
         self._install_optimizers()
         return self
 
@@ -380,6 +383,13 @@ def _root(stage: Stage, original: Any) -> Any:
         stage.mark(call)
         return call.output
     return __call__
+
+
+def _compile(stage: Stage, original: Any) -> Any:
+    def compile(*args: Any, **kwargs: Any) -> Any:
+        stage.compiled = True
+        return original(*args, **kwargs)
+    return patching.dressed(compile, original)
 
 
 class _Inside(threading.local):
