@@ -512,26 +512,34 @@ def test_a_read_only_folder_is_said_and_the_training_runs(tmp_path):
     assert done.returncode == 0 and done.stdout == "done\n" and done.stderr.count("goes on unrecorded") == 1
 
 
+WRITER = """
+import sys; from pathlib import Path
+from traindx.probes.recorder import Recorder
+from traindx.core.observed.record import Began
+recorder, step = Recorder(Path(sys.argv[1])), 0
+recorder.observe(Began(pid=0, host='x' * 5000))
+print('ready', flush=True)
+while True:
+    step += 1
+    recorder.metrics(step, {'loss': 1 / step, 'lr': 0.1, 'grad_norm': 2.0})
+"""
+
+
 def test_killed_at_any_moment_no_whole_line_is_lost(tmp_path):
     """Ten times here; benchmarks/record.py does it fifty times."""
-    (tmp_path / "train.py").write_text(LOOP + "print('ready', flush=True)\nwhile True: step()\n")
     seeded = random.Random(0)
-    from traindx.boot import __file__ as boot
     for number in range(10):
         folder = tmp_path / f"r{number}"
         folder.mkdir()
-        environment = os.environ | {"TRAINDX_BOOT": json.dumps({"folder": str(folder), "script": "train.py"}),
-                                    "PYTHONPATH": os.pathsep.join([str(Path(boot).parent), os.environ.get("PYTHONPATH", "")])}
-        child = subprocess.Popen([sys.executable, "train.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, start_new_session=True)
+        child = subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE)
         child.stdout.readline()
-        time.sleep(seeded.random() * 0.3)
-        os.killpg(child.pid, signal.SIGKILL)
+        time.sleep(seeded.random() * 0.1)
+        child.send_signal(signal.SIGKILL)
         child.wait()
         child.stdout.close()
         recording = Recording.read(folder)
-        steps = [step for step, _ in recording.series.get("loss", ())]
-        assert recording.lost <= 1 and steps == list(range(1, len(steps) + 1))
-        assert recording.last(Began).pid == child.pid
+        steps = [step for step, _ in recording.series.get("loss", ())][:5000]  # thinned from there on
+        assert recording.lost <= 1 and steps == list(range(1, len(steps) + 1)) and recording.last(Began) is not None
 
 
 def test_a_flipped_byte_costs_one_line(tmp_path):
