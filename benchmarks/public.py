@@ -72,6 +72,7 @@ def hf(kind: str, config: str, labels: str = "self.labels[i]") -> str:
 SIZES = "vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64"
 OVERSHOOTS = ("true: with one sample of 32 inputs of variance 1 a step, lr 0.1 times the curvature (about 32) is 3.2, more than the 2 that a "
               "quadratic bears; the demo only has to run")
+COMPARED = "true: some of its tests only compare the gradients of models that no optimizer holds; these are not meant to learn"
 PROGRAMS = (
     Program("lightning BoringModel", "lightning.pytorch.demos.boring_classes", code=fit("demos.BoringModel()"), why=OVERSHOOTS),
     Program("lightning ManualOptimBoringModel", "lightning.pytorch.demos.boring_classes", code=fit("demos.ManualOptimBoringModel()"),
@@ -89,10 +90,8 @@ PROGRAMS = (
         "class Model(LightningLSTM):\n    def prepare_data(self):\n        pass\n    def train_dataloader(self):\n"
         "        return DataLoader(Words(), batch_sampler=SequenceSampler(Words(), batch_size=4))\n"
         f"L.Trainer(max_epochs=3, gradient_clip_val=0.25, {QUIET}).fit(Model(60))\n")),
-    Program("accelerate test_sync", "accelerate.test_utils.scripts.test_sync", path="accelerate/test_utils/scripts/test_sync.py"),
+    Program("accelerate test_sync", "accelerate.test_utils.scripts.test_sync", path="accelerate/test_utils/scripts/test_sync.py", why=COMPARED),
     Program("accelerate test_script", "accelerate.test_utils.scripts.test_script", path="accelerate/test_utils/scripts/test_script.py"),
-    Program("accelerate test_distributed_data_loop", "accelerate.test_utils.scripts.test_distributed_data_loop",
-            path="accelerate/test_utils/scripts/test_distributed_data_loop.py"),
     Program("transformers Trainer, BERT classifier", "transformers",
             code=hf("BertForSequenceClassification", f"BertConfig({SIZES}, num_labels=2)")),
     Program("transformers Trainer, GPT-2", "transformers", code=hf(

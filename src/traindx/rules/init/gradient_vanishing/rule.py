@@ -98,12 +98,15 @@ def check(profiles: list[DepthProfile] | None, progress: Progress) -> Iterator[F
 
 
 def ends_of(profile: DepthProfile) -> tuple[float, float] | None:
-    """Median gradients of the first and the last quarter of the layers that hold one."""
+    """The largest gradient in the first quarter of the layers that hold one, and the median of the last quarter.
+
+    Depth makes all early layers' gradients small. Those of attention's queries and keys are small by themselves while it is still even.
+    """
     gradients = [layer.gradient for layer in profile.layers if layer.gradient is not None]
     if len(gradients) < LAYERS:
         return None
     quarter = max(1, len(gradients) // 4)
-    first, last = median(gradients[:quarter]), median(gradients[-quarter:])
+    first, last = max(gradients[:quarter]), median(gradients[-quarter:])
     return (first, last) if first > 0 and last > 0 else None
 
 
