@@ -115,8 +115,8 @@ def script_of(program: Program, folder: Path) -> Path:
     return script
 
 
-def watched(program: Program) -> tuple[str, list[str], int, float]:
-    """``(outcome, lines on findings, notes, seconds)`` of one program under ``traindx run``."""
+def watched(program: Program) -> tuple[str, list[str], float]:
+    """``(outcome, lines on errors and warnings, seconds)`` of one program under ``traindx run``."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         out = folder / "report.json"
@@ -125,21 +125,20 @@ def watched(program: Program) -> tuple[str, list[str], int, float]:
         done = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=900)
         seconds = time.perf_counter() - began
         if not out.exists():
-            return f"no report: {done.stderr[-300:]}", [], 0, seconds
+            return f"no report: {done.stderr[-300:]}", [], seconds
         report = json.loads(out.read_text())
         loud = [f"`{finding['rule']}` ({finding['level']}): {finding['cause']}" for finding in report["findings"]
                 if finding["level"] != "note" and not finding.get("explained_by")]
-        notes = sum(finding["level"] == "note" for finding in report["findings"])
         ended = "finished" if "Traceback" not in done.stderr else "raised: " + done.stderr.strip().splitlines()[-1][:120]
-        return ended, loud, notes, seconds
+        return ended, loud, seconds
 
 
 def row(program: Program) -> str:
-    outcome, loud, notes, seconds = watched(program)
+    outcome, loud, seconds = watched(program)
     said = "; ".join(loud) or "none"
     print(f"{program.name}: {outcome}, {said}, {seconds:.0f} s", flush=True)
     explained = program.why if loud else "-"
-    return f"| {program.name} | `{program.package}` | {outcome} | {said} | {notes} | {explained or 'not yet explained'} |"
+    return f"| {program.name} | `{program.package}` | {outcome} | {said} | {explained or 'not yet explained'} |"
 
 
 def main(names: list[str]) -> None:
@@ -158,7 +157,7 @@ package, or a package's own model in its own trainer; only data that would have 
 An error or a warning is either true, and explained in the last column, or a defect of ours.
 
 """
-COLUMNS = "| program | comes with | outcome | errors and warnings | notes | explained |\n|---|---|---|---|---|---|\n"
+COLUMNS = "| program | comes with | outcome | errors and warnings | explained |\n|---|---|---|---|---|\n"
 
 if __name__ == "__main__":
     main(sys.argv[1:])
