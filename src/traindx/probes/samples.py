@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from traindx.core.observed import Site
+from traindx.core.observed.data import LoaderMade
 from traindx.core.observed.samples import HELD_OUT, TRAIN, Shown, SplitSeen
 from traindx.probes import patching, rows
 from traindx.probes.fewer import samples_in
@@ -128,6 +129,7 @@ class Samples(Probe):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         Samples.instance = self
+        self._replacing: set[int] = set()  # loaders whose sampler draws with replacement
         self._ahead: weakref.WeakKeyDictionary[Any, deque[Any]] = weakref.WeakKeyDictionary()
         self._queue: dict[int, deque[Any]] = {}
         self._indices: Array | None = None
@@ -139,8 +141,9 @@ class Samples(Probe):
         self.names: tuple[str, ...] = ()
         self.tokenizer: Any = None
         self._looked = False
+        self._files: dict[int, tuple[str, ...]] = {}
         self._forwarded: list[_Split] = []  # with gradients, since the last step
-        self._delivered: tuple[Any, list[Tensor], Any] = (None, [], None)  # until the next forward
+        self._delivered: tuple[LoaderMade | None, list[Tensor], Any] = (None, [], None)  # until the next forward
         self._began = time.monotonic()
 
     # -- what comes --
@@ -151,18 +154,29 @@ class Samples(Probe):
         if queue is None:
             queue = self._ahead[iterator] = deque(maxlen=4096)
             ref = _owner.get(iterator)  # none yet where workers are given work while it is made
-            self._queue[ref[1] if ref else -1] = queue
+            number = ref[1] if ref else -1
+            self._queue[number] = queue
+            self._look_at(number, iterator)
         queue.append(index if isinstance(index, list) and all(isinstance(i, int) for i in index) else None)
+
+    def _look_at(self, number: int, iterator: Any) -> None:
+        """What the dataset tells of its samples; the dataset itself is not kept."""
+        dataset = getattr(iterator, "_dataset", None)
+        if getattr(getattr(getattr(iterator, "_index_sampler", None), "sampler", None), "replacement", False):
+            self._replacing.add(number)
+        self.names = self.names or _class_names(dataset)
+        self._files[number] = tuple(_files_of(dataset))
+        if self.tokenizer is None:
+            self.tokenizer = _tokenizer(getattr(iterator, "_collate_fn", None), dataset)
 
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
         self._settle()
-        queue = self._queue.get(self.session.ids.of(loader) if loader is not None else 0) or self._queue.get(-1)
+        made = Loaders.instance.latest  # the loader itself may be gone: for ... in DataLoader(...)
+        queue = self._queue.get(made.id if made is not None else 0) or self._queue.get(-1)
         drawn = queue.popleft() if queue else None
         self._indices = np.array(drawn) if drawn else None
-        sampler = getattr(loader, "batch_size", None)
-        self._delivered = (loader, list(tensors_in(batch, 16)), samples_in(batch, sampler if isinstance(sampler, int) else None))
-        if loader is not None and not self.names:
-            self.names = _class_names(loader.dataset)
+        size = made.batch_size if made is not None else None
+        self._delivered = (made, list(tensors_in(batch, 16)), samples_in(batch, size if isinstance(size, int) else None))
 
     def before_forward(self, run: ForwardRun) -> None:
         self._settle()
@@ -207,9 +221,9 @@ class Samples(Probe):
 
     # -- which split --
 
-    def _split(self, run: ForwardRun, loader: Any, delivered: list[Tensor], parts: list[tuple[Tensor, int]]) -> _Split | None:
+    def _split(self, run: ForwardRun, loader: LoaderMade | None, delivered: list[Tensor], parts: list[tuple[Tensor, int]]) -> _Split | None:
         model = self.session.ids.of(run.module)
-        place = (id(run.site), self.session.ids.of(loader) if loader is not None else 0)
+        place = (id(run.site), loader.id if loader is not None else 0)
         key = (model, run.training) if run.grad else (model, *place)
         split = self.splits.get(key)
         if split is None:
@@ -221,18 +235,15 @@ class Samples(Probe):
         if run.grad and split not in self._forwarded:
             self._forwarded.append(split)
         if loader is not None and split.loader:
-            number, iteration = Loaders.instance.iteration(loader)
-            split.iteration = split.iteration or iteration
-            split.ended = split.ended or number != split.loader or iteration > split.iteration  # another loader: made anew for each epoch
+            split.iteration = split.iteration or loader.iterations
+            anew = loader.id != split.loader  # a loader that is made for each epoch
+            split.ended = split.ended or anew or loader.iterations > split.iteration
         return None if split.ended else split
 
-    def _describe(self, split: _Split, loader: Any) -> None:
-        made = Loaders.instance.latest
-        split.loader = self.session.ids.of(loader)
-        split.loader_site = made.site if made is not None else None
-        split.dataset = type(loader.dataset).__name__
-        split.unique = type(getattr(loader, "sampler", None)).__name__ in _UNIQUE and not getattr(loader.sampler, "replacement", False)
-        split.files = tuple(_files_of(loader.dataset))
+    def _describe(self, split: _Split, loader: LoaderMade) -> None:
+        split.loader, split.loader_site, split.dataset = loader.id, loader.site or loader.iter_site, loader.dataset_class
+        split.unique = loader.sampler in _UNIQUE and loader.id not in self._replacing
+        split.files = self._files.get(loader.id) or self._files.get(-1, ())
 
     def _note_odd(self, run: ForwardRun) -> None:
         """Inputs that cannot be shown are named, not passed over."""
@@ -331,9 +342,8 @@ class Samples(Probe):
     # -- text --
 
     def _decoded(self, ids: Array) -> str | None:
-        if not self._looked:
-            self._looked = True
-            self.tokenizer = _tokenizer(self._delivered[0])
+        if self.tokenizer is None and not self._looked:
+            self._looked, self.tokenizer = True, _tokenizer(None, None)
         return decoded(self.tokenizer, ids.tolist()) if self.tokenizer is not None else None
 
     # -- the end --
@@ -561,10 +571,9 @@ def _first(item: Any) -> Any:
     return item[0] if isinstance(item, (list, tuple)) and item else str(item) if hasattr(item, "__fspath__") else item
 
 
-def _tokenizer(loader: Any) -> Any:
+def _tokenizer(collate: Any, dataset: Any) -> Any:
     """A library's tokenizer, or a table from ids to texts, that the script holds where it can be seen."""
-    places = [getattr(loader, "collate_fn", None), *(_behind(loader.dataset) if loader is not None else ())]
-    for place in places:
+    for place in (collate, *_behind(dataset)):
         found = getattr(place, "tokenizer", None)
         if found is not None and _is_tokenizer(found):
             return found
