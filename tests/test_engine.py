@@ -378,6 +378,30 @@ def test_when_the_client_ends_nothing_is_left(trial, tmp_path, number, way):
     assert not Path(folder).exists()
 
 
+IDLE = """
+import sys, time
+from traindx.engine.local import LocalEngine
+from traindx.core.trials import *
+engine = LocalEngine(performer="light_performer:perform", preload=())
+engine.run([Trial(Program("train.py", cwd=sys.argv[1]))])
+print(engine.folder, flush=True)
+time.sleep(100)
+"""
+
+
+def test_a_client_that_is_killed_while_nothing_runs_leaves_no_files(trial, tmp_path):
+    trial("x = 1")
+    client = subprocess.Popen([sys.executable, "-c", IDLE, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    folder = Path(client.stdout.readline().strip())
+    assert folder.is_dir()
+    client.kill()
+    client.communicate()
+    deadline = time.monotonic() + 10
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not folder.exists()
+
+
 def is_sleeping(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes().startswith(b"sleep")

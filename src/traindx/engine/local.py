@@ -77,6 +77,8 @@ class _Warm:
         return ours
 
     def close(self) -> None:
+        with suppress(OSError):
+            self.channel.sendall(b'{"bye": true}\n')
         self.channel.close()
         try:
             self.process.wait(STOP_SECONDS)

@@ -38,7 +38,7 @@ class Server:
     ways: dict[Places, Way | None] = field(default_factory=dict)
     waiting: list[socket.socket] = field(default_factory=list)  # of requests whose line is not whole yet
     wardens: set[int] = field(default_factory=set)
-    parent: int = field(default_factory=os.getppid)
+    dismissed: bool = False
 
     def serve(self) -> None:
         """Until the client closes its end, or is gone."""
@@ -58,7 +58,11 @@ class Server:
             *lines, rest = (rest + data).split(b"\n")
             self.waiting += [socket.socket(fileno=descriptor) for descriptor in descriptors]
             for line in lines:
-                self._fork(json.loads(line), self.waiting.pop(0))
+                request = json.loads(line)
+                if "bye" in request:
+                    self.dismissed = True
+                else:
+                    self._fork(request, self.waiting.pop(0))
         self._leave()
 
     def _fork(self, request: dict[str, Any], channel: socket.socket) -> None:
@@ -124,7 +128,7 @@ class Server:
         while self._reap() and time.monotonic() < deadline:
             time.sleep(0.01)
         processes.end_all_below(os.getpid())
-        if os.getppid() != self.parent:  # the client was killed, and cannot do it
+        if not self.dismissed:  # the client was killed, and cannot do it
             remove_tree(self.folder)
 
 
