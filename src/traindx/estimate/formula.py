@@ -77,7 +77,8 @@ def _remarks(request: Request, lines: list[Line]) -> list[Text]:
     if not request.inference and request.states.optimizer in ("adam", "adamw"):
         foreach = replace(request, states=replace(request.states, optimizer="adamw-foreach"))
         peak, _ = peak_of(lines_of(foreach), foreach)
-        remarks.append(FOREACH_NOTE.fill(name=kind.title, peak=number(peak / 1e9, 4)))
+        if peak > peak_of(lines, request)[0]:
+            remarks.append(FOREACH_NOTE.fill(name=kind.title, peak=number(peak / 1e9, 4)))
     return remarks
 
 
