@@ -140,9 +140,21 @@ class Tail:
                 yield line.decode("utf-8", "replace")
 
 
+@cache
+def _key(name: str) -> str:
+    return json.dumps(name)
+
+
 def metrics_line(step: int, values: dict[str, float]) -> str:
-    """One line of metrics.jsonl: NaN and infinities as null, named in ``nonfinite``."""
-    coded: dict[str, Any] = {name: encode(float(value)) for name, value in values.items()}
-    nonfinite = {name: value for name, value in coded.items() if isinstance(value, str)}
-    row = {"step": step} | {name: None if name in nonfinite else value for name, value in coded.items()}
-    return json.dumps(row | ({"nonfinite": nonfinite} if nonfinite else {})) + "\n"
+    """One line of metrics.jsonl: NaN and infinities as null, named in ``nonfinite``. Written for every step: json.dumps is too slow."""
+    parts, nonfinite = [f'{{"step": {step}'], {}
+    for name, value in values.items():
+        value = float(value)
+        if value - value == 0:
+            parts.append(f"{_key(name)}: {value!r}")
+        else:
+            parts.append(f"{_key(name)}: null")
+            nonfinite[name] = str(value)
+    if nonfinite:
+        parts.append(f'"nonfinite": {json.dumps(nonfinite)}')
+    return ", ".join(parts) + "}\n"

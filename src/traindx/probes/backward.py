@@ -17,9 +17,11 @@ def install(session: Session) -> None:
 
 
 def _observed(original: Any, session: Session) -> Any:
+    thread = session.thread
+
     def run_backward(roots: Any, *args: Any, **kwargs: Any) -> Any:
         # nested calls (reentrant checkpointing, double backward inside a Function) belong to the outer one
-        if session.in_backward or not (session.watching or session.claim()):
+        if session.in_backward or ((thread.busy or not session.active) and not session.claim()):
             return original(roots, *args, **kwargs)
         session.trained = True
         run = _describe(roots, args, kwargs)
@@ -50,6 +52,7 @@ class Backwards(Probe):
     """Every backward, with the value it started from."""
 
     areas = ("loss", "optim", "curve")
+    always = ("on_scaler", "before_backward", "on_tick")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -68,7 +71,7 @@ class Backwards(Probe):
         self.session.event("backward", run.site)
         if run.value is not None:
             self._roots.append(run.value / self._scale)
-            self.session.metric("loss", sum(self._roots) / len(self._roots))
+            self.session.values["loss"] = sum(self._roots) / len(self._roots)
         self._scale = 1.0
 
     def after_backward(self, run: BackwardRun) -> None:

@@ -28,7 +28,7 @@ def _observed(original: Any, session: Session, probe: Built) -> Any:
 
     def __init__(self: nn.Module, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
-        if thread.depth and session.active and not thread.busy and len(probe.made) < LIMIT:
+        if thread.depth and session.active and not session.coasting and not thread.busy and len(probe.made) < LIMIT:
             probe.made.append(self)
     return patching.dressed(__init__, original)
 

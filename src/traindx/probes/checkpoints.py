@@ -110,6 +110,7 @@ class Checkpoints(Probe):
     """What was taken, kept, saved and loaded."""
 
     areas = ("record", "repro")
+    always = ("after_step",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

@@ -18,7 +18,7 @@ from traindx.core.observed.finite import FiniteSummary, Nonfinite
 from traindx.probes import graph, patching
 from traindx.probes.ops import Traces
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session, StepRun
-from traindx.probes.tensors import readable, sample, tensors_in
+from traindx.probes.tensors import item, readable, sample, tensors_in, total
 
 NAMED = 4  # faults described in full; later ones are only counted
 TABLES = 3  # traced steps whose lines are remembered
@@ -43,6 +43,7 @@ class Finite(Probe):
 
     areas = ("numeric",)
     unpacking = False
+    always = ("before_forward", "on_loss", "before_backward", "after_backward", "before_step", "on_tick")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -53,7 +54,7 @@ class Finite(Probe):
         self._named = 0
         self._optimizers: list[weakref.ref[Any]] = []
         self._leaves: list[weakref.ref[Tensor]] = []
-        self._models: list[weakref.ref[Any]] = []
+        self._models: dict[int, weakref.ref[Any]] = {}
         self._inputs: list[weakref.ref[Tensor]] = []
         self._loss_site: Site | None = None
         self._lines: list[graph.Lines] = []
@@ -66,6 +67,7 @@ class Finite(Probe):
         self._step_site: Site | None = None
         self._two: list[weakref.ref[Tensor]] = []  # whose gradients stand for all where looking at all costs too much
         self._loss_fault: Nonfinite | None = None  # of the step that is being computed
+        self._steps = 0  # that the summary does not yet count
 
     # -- what may be needed --------------------------------------------------------------------------------------------
 
@@ -74,9 +76,10 @@ class Finite(Probe):
 
     def before_forward(self, run: ForwardRun) -> None:
         if len(self._inputs) < 32:
-            self._inputs += [weakref.ref(t) for t in tensors_in((run.args, run.kwargs), 4)]
-        if all(ref() is not run.module for ref in self._models) and len(self._models) < 16:
-            self._models.append(weakref.ref(run.module))
+            alone = len(run.args) == 1 and not run.kwargs and type(run.args[0]) is Tensor
+            self._inputs += [weakref.ref(t) for t in (run.args if alone else tensors_in((run.args, run.kwargs), 4))]
+        if run.model not in self._models and len(self._models) < 16:
+            self._models[run.model] = weakref.ref(run.module)
 
     def on_loss(self, run: LossRun) -> None:
         self._loss_site = run.site
@@ -228,7 +231,7 @@ class Finite(Probe):
     def _names(self, parameters: list[Tensor]) -> tuple[str, ...]:
         """Dotted names of a few parameters, where a root module knows them."""
         wanted = {id(p) for p in parameters}
-        names = [name for ref in self._models if (model := ref()) is not None
+        names = [name for ref in self._models.values() if (model := ref()) is not None
                  for name, p in model.named_parameters() if id(p) in wanted]
         return tuple(dict.fromkeys(names or ["?"] * len(parameters)))[:SHOWN_NAMES]
 
@@ -247,7 +250,14 @@ class Finite(Probe):
             self._scaled = True
 
     def on_tick(self, step: int) -> None:
-        summary = changed(self.summary, steps=self.summary.steps + 1)
+        self._steps += 1
+        self._inputs.clear()
+        self._loss_fault = None
+        if self._bad_root or self._bad_gradients or self.session.detailed:
+            self._take_stock(step)
+
+    def _take_stock(self, step: int) -> None:
+        summary, self._steps = changed(self.summary, steps=self.summary.steps + self._steps), 0
         if self._bad_root or self._bad_gradients:
             summary = changed(summary, bad_roots=summary.bad_roots + self._bad_root, last_bad=step,
                               bad_gradients=summary.bad_gradients + (self._bad_gradients and not self._bad_root))
@@ -258,8 +268,6 @@ class Finite(Probe):
                                     parameters=self._bad_weights()))
         self.summary = summary
         self._bad_root = self._bad_gradients = False
-        self._inputs.clear()
-        self._loss_fault = None
         if self.session.detailed:
             self._report()
 
@@ -271,7 +279,7 @@ class Finite(Probe):
         if self._loss_fault is not None and not self._bad_root:
             self._bad_root = True
             self._say(self._loss_fault)
-        self.summary = changed(self.summary, bad_roots=self.summary.bad_roots + self._bad_root,
+        self.summary = changed(self.summary, steps=self.summary.steps + self._steps, bad_roots=self.summary.bad_roots + self._bad_root,
                                bad_gradients=self.summary.bad_gradients + (self._bad_gradients and not self._bad_root))
         if not self.summary.weights_bad and self._samples_bad():
             self.summary = changed(self.summary, weights_bad=self.session.step)
@@ -299,8 +307,7 @@ def _sums_up(gradient: Tensor | None) -> bool:
     """Whether the elements add up to a number: one NaN or infinity is enough that they do not."""
     if gradient is None or not readable(gradient) or not gradient.is_floating_point():
         return True
-    value = gradient.detach()
-    return math.isfinite(float(value.sum() if value.numel() <= 65_536 else sample(value, 1024).sum()))
+    return math.isfinite(item(total(gradient if gradient.numel() <= 65_536 else sample(gradient, 1024))))
 
 
 def _finite(tensor: Tensor) -> bool:

@@ -153,7 +153,8 @@ class Owner:
     groups: tuple[int, ...] = ()
     passes: int = 0
     last: Pass | None = None
-    steps: int = 0
+    steps: int = 0  # that were followed
+    taken: int = 0  # all of them
     moves: int = 0
     stale_steps: int = 0
     clean_steps: int = 0
@@ -172,7 +173,7 @@ class Owner:
     unscaled: bool = False
     through_scaler: bool = False
     newest: int = 0
-    built_at: int = 0  # its steps when it was last built anew
+    built_at: int = 0  # its steps taken when it was last built anew
     trainable: int = 0  # parameters that required a gradient when it was built
     resting: int = -1  # version of its first parameter after its last step
     dataset: int = 0
@@ -232,6 +233,7 @@ class Ledger(Probe):
     """Follows gradients from backward to step; clips and GradScalers on their way."""
 
     areas = ("optim", "numeric")
+    always = ("on_batch", "after_step")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -255,6 +257,7 @@ class Ledger(Probe):
         self._writes: _Writes | None = None
         self._sought = 0
         self._said: dict[str, Observation] = {}
+        self._blind = 0  # windows that are not judged: what came before them was not looked at
 
     # -- who is followed --------------------------------------------------------------------------------------------
 
@@ -305,10 +308,10 @@ class Ledger(Probe):
         first = owner.few[0].ref() if owner.few else None
         moved = other_phase or (first is not None and owner.resting not in (-1, first._version))
         self._rebuilt[key] = changed(
-            seen, instances=seen.instances + 1, steps=(*seen.steps, owner.steps - owner.built_at)[:50],
+            seen, instances=seen.instances + 1, steps=(*seen.steps, owner.taken - owner.built_at)[:50],
             moved_between=seen.moved_between + moved, memory=_memory(optimizer), step_site=owner.step_site)
         self._owners.pop(owner.newest, None)
-        owner.ref, owner.newest, owner.built_at = weakref.ref(optimizer), id, owner.steps
+        owner.ref, owner.newest, owner.built_at = weakref.ref(optimizer), id, owner.taken
 
     def _forget_the_dead(self) -> None:
         for id, owner in list(self._owners.items()):
@@ -334,7 +337,20 @@ class Ledger(Probe):
     def _of(self, owner: Owner) -> list[Life]:
         return owner.lives if self._full else owner.few
 
+    def on_wake(self, missed: int) -> None:
+        """What gradients hold now is unknown; a step of each optimizer later it is known again."""
+        self._blind = self.session.routine.period
+        self._pass = self._stepping = None
+        self._lines, self._scale = [], 0.0
+        for owner in (self._by_hand, *self._owners.values()):
+            owner.unscaled = owner.through_scaler = False
+            for life in owner.lives:
+                life.forget()
+
     def on_tick(self, step: int) -> None:
+        if self._blind:
+            self._blind -= 1
+            self._lines, self._zeroed_at = [], None
         full = detailed_step(step + 1) or detailed_step(step + 2)
         if full and not self._full:
             for owner in self._owners.values():
@@ -367,7 +383,7 @@ class Ledger(Probe):
             self._lines.append(key)
 
     def before_backward(self, run: BackwardRun) -> None:
-        if not run.accumulate:
+        if not run.accumulate or self._blind:
             return
         self._end_search()
         if self.session.step <= 3 or (self.session.optimizers == 0 and self.session.detailed):
@@ -512,11 +528,14 @@ class Ledger(Probe):
 
     def before_step(self, run: StepRun) -> None:
         self._end_search()
-        owner = self._stepping = self._owner(run)
+        owner = self._owner(run)
         if owner is None:
             return
         self._note_instance(owner, run)
         owner.step_site = run.site
+        if self._blind:
+            return
+        self._stepping = owner
         for life in self._of(owner):
             self._refresh(life)
             if not life.empty:
@@ -528,18 +547,22 @@ class Ledger(Probe):
         rebuilt = self._rebuilt.get(_key(owner.made_at))
         if run.id != owner.newest:
             self._rebuilt.pop(_key(owner.made_at), None)  # the older one goes on: nothing was lost
-        elif rebuilt is not None and owner.steps == owner.built_at:
+        elif rebuilt is not None and owner.taken == owner.built_at:
             self._rebuilt[_key(owner.made_at)] = changed(
                 rebuilt, kept_state=rebuilt.kept_state + bool(run.optimizer.state),
                 other_data=rebuilt.other_data + (owner.dataset != self._dataset))
         owner.dataset = self._dataset
 
     def after_step(self, run: StepRun) -> None:
+        if self.session.coasting or self._blind:
+            self._after_unseen(run)
+            return
         owner, self._stepping = self._stepping, None
         if owner is None:
             return
         lives = self._of(owner)
         owner.steps += 1
+        owner.taken += 1
         if all(life.empty for life in lives):
             if any(life.lost for life in lives):
                 self._starved(owner, run.site)
@@ -550,6 +573,18 @@ class Ledger(Probe):
         for life in lives:
             if life.look() is None:
                 life.used, life.empty = False, True
+        first = owner.few[0].ref() if owner.few else None
+        owner.resting = first._version if first is not None else -1
+
+    def _after_unseen(self, run: StepRun) -> None:
+        """A step whose gradients were not followed: all that is known is that it has used what they hold."""
+        owner = self._owners.get(run.id)
+        if owner is None:
+            return
+        owner.taken += 1
+        for life in owner.lives if self._blind else ():
+            life.empty = life.look() is None
+            life.used = not life.empty
         first = owner.few[0].ref() if owner.few else None
         owner.resting = first._version if first is not None else -1
 
@@ -605,7 +640,7 @@ class Ledger(Probe):
     # -- clips and scalers ------------------------------------------------------------------------------------------
 
     def on_clip(self, run: ClipRun) -> None:
-        if run.limit is None or run.limit == float("inf"):
+        if self._blind or run.limit is None or run.limit == float("inf"):
             return  # only the norm was wanted
         known = [life for p in run.parameters if (life := self._known(p)) is not None]
         lives = [life for life in known if self._full or life.followed]
@@ -651,6 +686,8 @@ class Ledger(Probe):
         return use
 
     def on_scaler(self, run: ScalerRun) -> None:
+        if self._blind:
+            return
         use = self._scalers.get(run.id) or ScalerUse(key=f"scaler-{run.id}", id=run.id, first=self.session.step)
         owner = self._owners.get(self.session.ids.of(run.optimizer)) if run.optimizer is not None else None
         if run.what == "scale":
@@ -735,7 +772,7 @@ def _larger(a: float | None, b: float | None) -> float | None:
 
 def _built_again(owner: Owner, optimizer: Optimizer, site: Site | None, count: int) -> bool:
     return (owner.class_name == type(optimizer).__name__ and owner.made_at is site and len(owner.lives) == count
-            and owner.steps > owner.built_at)
+            and owner.taken > owner.built_at)
 
 
 def _memory(optimizer: Optimizer) -> float:

@@ -12,7 +12,7 @@ from traindx.probes.recorder import Recorder
 from traindx.probes.session import Session
 
 # the seams, in this order; whatever else has an install() follows by name
-SEAMS = ("modules", "losses", "backward", "optimizers", "loaders", "ops")
+SEAMS = ("modules", "losses", "backward", "optimizers", "loaders", "reads", "ops")
 
 
 def install(recorder: Recorder, max_steps: int | None = None, looks: Mapping[str, Any] | None = None) -> Session:
@@ -48,6 +48,7 @@ def _add(session: Session, name: str) -> None:
 def _leave(session: Session) -> None:
     """A forked child (a loader's worker) is not the run: it stays silent."""
     session.active = False
+    session.recorder.forget()
     for trace in session.probes:
         tracer = getattr(trace, "tracer", None)
         if tracer is not None:

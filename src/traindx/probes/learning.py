@@ -299,6 +299,9 @@ class Learning(Probe):
         return Drift(step=self.session.step, key="drift", drift=float((now - then).norm()) / size,
                      scale=float(now.norm()) / size, tensors=len(pairs), since=self._first_step)
 
+    def rests(self) -> bool:
+        return self._before is None
+
     # -- saying -----------------------------------------------------------------------------------------------------
 
     def on_tick(self, step: int) -> None:
@@ -429,10 +432,13 @@ class Rates(Probe):
     """The learning rate of every optimizer over its own steps; the writing lines of optimizers of the user's own."""
 
     areas = ("optim",)
+    always = ("before_step",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._seen: dict[int, RateSeen] = {}
+        self._same: dict[int, int] = {}
+        self._latest: dict[int, int] = {}  # step of an optimizer
         self._writes: _Writes | None = None
 
     def before_step(self, run: StepRun) -> None:
@@ -440,15 +446,29 @@ class Rates(Probe):
             self._writes = _Writes(self.session, run.optimizer)
             self._writes.on()
         rate = _rate(run.optimizer)
-        if rate is not None:
-            self._note(run, rate)
+        if rate is None:
+            return
+        seen = self._seen.get(run.id)
+        self._latest[run.id] = self.session.step
+        if seen is not None and rate == seen.last and rate > 0 and not seen.low_steps and seen.steps > 1:
+            self._same[run.id] = self._same.get(run.id, 0) + 1  # by far the most steps: counted when something changes
+            return
+        self._note(run, rate)
 
     def after_step(self, run: StepRun) -> None:
         if self._writes is not None:
             self._writes.off()
             self._writes = None
 
+    def _settle(self, id: int) -> None:
+        """Counts the latest steps, which were taken at the rate of the one before."""
+        same = self._same.pop(id, 0)
+        if same:
+            seen = self._seen[id]
+            self._seen[id] = changed(seen, step=self._latest[id], steps=seen.steps + same, last_step=self._latest[id])
+
     def _note(self, run: StepRun, rate: float) -> None:
+        self._settle(run.id)
         seen, step = self._seen.get(run.id), self.session.step
         if seen is None:
             groups = run.optimizer.param_groups
@@ -470,17 +490,24 @@ class Rates(Probe):
             self.at_end()
 
     def at_end(self) -> None:
+        for id in list(self._seen):
+            self._settle(id)
         for seen in self._seen.values():
             by_hand = _line_with(r"\[.lr.\]\s*[-*/+]?=(?!=)") if seen.falls + seen.rises else None
             self.session.emit(changed(seen, set_by_hand=by_hand))
 
 
 def _rate(optimizer: Optimizer) -> float | None:
-    rates = [rate for group in optimizer.param_groups if (rate := number_of(group.get("lr"))) is not None]
+    groups = optimizer.param_groups
+    if len(groups) == 1:
+        return number_of(groups[0].get("lr"))
+    rates = [rate for group in groups if (rate := number_of(group.get("lr"))) is not None]
     return max(rates, key=abs) if rates else None
 
 
 def number_of(value: Any) -> float | None:
+    if type(value) is float:
+        return value
     if isinstance(value, Tensor):
         return number(value)
     return float(value) if isinstance(value, (int, float)) else None

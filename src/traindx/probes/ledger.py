@@ -31,7 +31,7 @@ from traindx.probes import sites, source
 from traindx.probes.loaders import Loaders, written
 from traindx.probes.rows import Array
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session
-from traindx.probes.tensors import readable, tensors_in
+from traindx.probes.tensors import plain, readable, tensors_in
 
 MODELS = 8  # models with a ledger
 GROUPS = 8  # places of evaluation of one model
@@ -84,6 +84,18 @@ class _Delivered:
     workers: int
     tensors: list[weakref.ref[Tensor]]
     codes: tuple[CodeType, ...]  # what the user wrote of how it is made
+
+
+@dataclass
+class _Call:
+    """The latest forward: what it was given, weakly, in case its loss turns out not to be finite."""
+
+    root: int
+    site: Site | None
+    grad: bool
+    input: weakref.ref[Tensor]
+    target: weakref.ref[Tensor] | None = None
+    loss_site: Site | None = None
 
 
 @dataclass
@@ -302,6 +314,7 @@ class FedLedger(Probe):
     """Inputs and targets by model, split and time."""
 
     areas = ("data", "loss")
+    always = ("on_batch", "before_forward", "on_loss", "before_backward")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -316,21 +329,33 @@ class FedLedger(Probe):
         self._run: ForwardRun | None = None
         self._first_done = True
         self._firsts: dict[int, _First] = {}
-        self._delivered: _Delivered | None = None
+        self._unseen: dict[int, int] = {}  # forwards of steps that were let alone, by root
+        self._arrived: tuple[weakref.ref[Any], list[weakref.ref[Tensor]]] | None = None  # loader and tensors
+        self._described: _Delivered | None = None  # what arrived, once somebody asked
         self._given = 0  # tensors of the latest call
-        self._latest: tuple[weakref.ref[Tensor] | None, weakref.ref[Tensor] | None, _Batch | None] = (None, None, None)
+        self._latest: _Call | None = None
         self._bad: set[tuple[int, str]] = set()
         self._random = random.Random(5)
 
     # -- hooks
 
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
-        made = Loaders.instance._seen.get(self.session.ids.of(loader)) if loader is not None else None
+        self._described = None
+        self._arrived = (weakref.ref(loader), [weakref.ref(t) for t in tensors_in(batch, 6)]) if loader is not None else None
+
+    @property
+    def _delivered(self) -> _Delivered | None:
+        if self._arrived is not None:
+            (ref, tensors), self._arrived = self._arrived, None
+            loader = ref()
+            self._described = self._describe_arrival(loader, tensors) if loader is not None else None
+        return self._described
+
+    def _describe_arrival(self, loader: Any, tensors: list[weakref.ref[Tensor]]) -> _Delivered | None:
+        made = Loaders.instance._seen.get(self.session.ids.of(loader))
         if made is None:
-            self._delivered = None
-            return
-        tensors = [weakref.ref(t) for t in tensors_in(batch, 6)]
-        self._delivered = _Delivered(
+            return None
+        return _Delivered(
             made.id,
             _identity(self.session, loader.dataset),
             made.iterations,
@@ -344,6 +369,9 @@ class FedLedger(Probe):
         )
 
     def before_forward(self, run: ForwardRun) -> None:
+        if self.session.coasting:
+            self._glance(run)
+            return
         self._current = None
         self._run, self._first_done = run, True
         if self.session.in_backward:
@@ -354,6 +382,9 @@ class FedLedger(Probe):
         if model is None:
             return
         self._first_done = False
+        first = next(tensors_in(run.args, 1), None)
+        if first is not None and _may_be_data(first):
+            self._latest = _Call(run.model, run.site, run.grad, weakref.ref(first))
         budget = self.budget if run.grad else self.evaluation
         if not budget.allows():
             self._skip(model, run)
@@ -362,6 +393,22 @@ class FedLedger(Probe):
             self._current = self._batch(model, run, names)
             if self._current is not None and len(self._pending) < PENDING:
                 self._pending.append(self._current)
+
+    def _glance(self, run: ForwardRun) -> None:
+        """A forward of a step that is let alone: its batch is counted as not looked at."""
+        self._unseen[run.model] = self._unseen.get(run.model, 0) + 1
+        first = run.args[0] if run.args else None
+        if type(first) is Tensor:
+            self._latest = _Call(run.model, run.site, run.grad, weakref.ref(first))
+
+    def on_wake(self, missed: int) -> None:
+        for module in list(self._keys):
+            count = self._unseen.get(self.session.ids.of(module), 0)
+            model = self.models.get(self._keys[module][0])
+            if count and model is not None and model.train is not None:
+                model.train.skipped += count
+                model.epoch_whole = False
+        self._unseen.clear()
 
     def after_forward(self, run: ForwardRun) -> None:
         batch, self._current, self._run = self._current, None, None
@@ -382,6 +429,7 @@ class FedLedger(Probe):
         self._first(key, module, args, run)
 
     def on_loss(self, run: LossRun) -> None:
+        self._note_target(run)
         if not self._pending:
             return
         with self.budget.paying() if run.grad else self.evaluation.paying():
@@ -404,7 +452,7 @@ class FedLedger(Probe):
             self._close_step(model)
         if step >= 16 and step & (step - 1) == 0:
             self._say(step in (64, 512, 4096))
-        self._latest = (None, None, None)
+        self._latest = None
 
     def at_end(self) -> None:
         for batch in self._pending:
@@ -502,9 +550,9 @@ class FedLedger(Probe):
             _storage(first),
             delivered,
         )
-        self._latest = (weakref.ref(inputs[0]), None, batch)
+        self._latest = _Call(run.model, run.site, run.grad, weakref.ref(inputs[0]))
         if not math.isfinite(low) or not math.isfinite(high):
-            self._note_nonfinite("input", inputs[0], batch)
+            self._note_nonfinite("input", inputs[0], self._latest)
         if delivered is not None:
             self._labels_delivered(batch, inputs[0], delivered, step)
         return batch
@@ -545,14 +593,19 @@ class FedLedger(Probe):
                 return batch if len(batch.rows) == target.shape[0] else None
         return None
 
+    def _note_target(self, run: LossRun) -> None:
+        call, target = self._latest, run.target
+        if call is not None and call.grad == run.grad and isinstance(target, Tensor) and run.function != "kl_div":
+            call.target, call.loss_site = weakref.ref(target), run.site
+
     def _pair(self, batch: _Batch, run: LossRun) -> None:
         target = run.target
         if not readable(target):
             return
-        if target.is_floating_point() and not math.isfinite(float(target.detach().sum())):
-            batch.loss_site = run.site
-            self._note_nonfinite("target", target, batch)
-        self._latest = (self._latest[0], weakref.ref(target), batch)
+        if self._latest is not None:
+            self._latest.target, self._latest.loss_site = weakref.ref(target), run.site
+            if target.is_floating_point() and not math.isfinite(float(target.detach().sum())):
+                self._note_nonfinite("target", target, self._latest)
         if batch.paired:
             batch.model.ambiguous = batch.model.ambiguous or batch.grad
             return
@@ -822,26 +875,30 @@ class FedLedger(Probe):
 
     def _look_for_nonfinite(self) -> None:
         """The loss is not finite: were the latest input and target?"""
-        batch = self._latest[2]
-        for what, ref in (("input", self._latest[0]), ("target", self._latest[1])):
-            tensor = ref() if ref is not None else None
-            if batch is not None and tensor is not None and readable(tensor) and tensor.is_floating_point():
-                self._note_nonfinite(what, tensor, batch)
+        call = self._latest
+        if call is None:
+            return
+        fed, target = call.input(), call.target() if call.target is not None else None
+        if fed is not None and _is_data(fed) and fed.is_floating_point():
+            self._note_nonfinite("input", fed, call)
+        if target is not None and _is_data(target) and target.is_floating_point() and (fed is None or len(fed) == len(target)):
+            self._note_nonfinite("target", target, call)
 
-    def _note_nonfinite(self, what: str, tensor: Tensor, batch: _Batch) -> None:
+    def _note_nonfinite(self, what: str, tensor: Tensor, call: _Call) -> None:
         values = tensor.detach().float()
         bad = ~torch.isfinite(values)
-        if (batch.model.number, what) in self._bad or not bool(bad.any()):
+        model = next((key for module, (key, _) in self._keys.items() if self.session.ids.of(module) == call.root), 0)
+        if (model, what) in self._bad or not bool(bad.any()):
             return
-        self._bad.add((batch.model.number, what))
+        self._bad.add((model, what))
         flat = bad.reshape(len(bad), -1)
-        delivered = batch.delivered
+        delivered = self._delivered_this(tensor)
         self.session.emit(
             NonFiniteFed(
                 step=self.session.step,
-                model=batch.model.number,
+                model=model,
                 what=what,
-                site=batch.loss_site if what == "target" else batch.site,
+                site=call.loss_site if what == "target" else call.site,
                 loader_site=delivered.site if delivered else None,
                 breaks=tuple(place for code in delivered.codes for place in source.breaks(code)) if delivered else (),
                 nans=int(torch.isnan(values).sum()),
@@ -849,7 +906,7 @@ class FedLedger(Probe):
                 rows=tuple(flat.any(1).nonzero().reshape(-1)[:8].tolist()),
                 columns=tuple(flat.any(0).nonzero().reshape(-1)[:8].tolist()),
                 batch=int(tensor.shape[0]),
-                training=batch.grad,
+                training=call.grad,
             )
         )
 
@@ -1015,6 +1072,10 @@ class FedLedger(Probe):
                 samples=first.count,
             )
         )
+
+
+def _may_be_data(value: Any) -> bool:
+    return plain(value) and not value.requires_grad and value.dim() > 0
 
 
 def _is_data(tensor: Tensor) -> bool:

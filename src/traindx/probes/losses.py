@@ -45,7 +45,7 @@ def install(session: Session) -> None:
 
 
 def _observed_loss(original: Any, session: Session) -> Any:
-    is_compiling, inside = torch.compiler.is_compiling, _Inside()
+    is_compiling, inside, thread = torch.compiler.is_compiling, _Inside(), session.thread
     parameters = inspect.signature(original).parameters
     names = tuple(parameters)
     defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
@@ -66,7 +66,7 @@ def _observed_loss(original: Any, session: Session) -> Any:
         return output
 
     def loss(*args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or not session.watching or inside.on:
+        if is_compiling() or thread.busy or not session.active or inside.on:
             return original(*args, **kwargs)
         return observe(args, kwargs)
     return patching.shadow(loss, original)  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ class Origins:
 
         def activation(*args: Any, **kwargs: Any) -> Any:
             output = original(*args, **kwargs)
-            if not is_compiling() and session.watching:
+            if not is_compiling() and not session.coasting and session.watching:
                 mark(output)
             return output
         return patching.shadow(activation, original)  # type: ignore[arg-type]
@@ -126,6 +126,7 @@ class Losses(Probe):
     """Describes loss calls: the first of each place and mode, then on detailed steps; validation losses are averaged per pass."""
 
     areas = ("loss", "shape", "curve")
+    always = ("on_loss",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -134,8 +135,10 @@ class Losses(Probe):
         self._validation: list[tuple[float, int]] = []
 
     def on_loss(self, run: LossRun) -> None:
-        self._calls += 1
         self.session.event("loss", run.site, 0, run.function if run.grad else f"{run.function} no_grad")
+        if self.session.coasting:
+            return
+        self._calls += 1
         if not run.grad and (value := run.value) is not None:
             self._validation.append((value, int(run.target.shape[0]) if isinstance(run.target, Tensor) and run.target.dim() else 1))
         key = (id(run.site), run.function, run.grad)

@@ -51,20 +51,15 @@ class _Line:
     graphs: list[weakref.ref[_Watched]] = field(default_factory=list)
     outputs: list[tuple[int, int, weakref.ref[Any], int]] = field(default_factory=list)  # step, weight, memory, bytes
     censuses: list[Census] = field(default_factory=list)
-    in_step: tuple[int, int] = (0, 0)  # the latest step, and how many results it made
-
-    def weight(self, step: int) -> int:
-        """For how many results the next one stands; 0 where it is not watched."""
-        self.made += 1
-        self.in_step = (step, self.in_step[1] + 1 if self.in_step[0] == step else 1)
-        every = 1 if self.made <= ALL_UP_TO else 1 << (self.made.bit_length() - 6)
-        return every if self.made % every == 0 else 0
+    latest: int = 0  # step, and how many results it made
+    in_latest: int = 0
 
 
 class Survivors(Probe):
     """Takes a census of past results now and then; how many are alive tells whether somebody keeps them."""
 
     areas = ("memory",)
+    always = ("on_loss", "after_forward", "before_backward", "on_tick")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -81,7 +76,7 @@ class Survivors(Probe):
         if self._roots and self._carries(run):
             self._carried_at = run.site
         if not run.failed:
-            self._watch("output", run.site, next(tensors_in(run.output, 1), None), run.training)
+            self._watch("output", run.site, run.output, run.training)
 
     def _carries(self, run: ForwardRun) -> bool:
         """Whether an argument was made before the latest backward and still has its graph."""
@@ -94,15 +89,24 @@ class Survivors(Probe):
         if run.accumulate and run.keep_graph and isinstance(root, Tensor) and root.grad_fn is not None:
             self._measure_reach(run, root)
 
-    def _watch(self, what: str, site: Site | None, result: Any, training: bool) -> None:
-        key = (id(site), what)
+    def _watch(self, what: str, site: Site | None, value: Any, training: bool) -> None:
+        step, key = self.session.step, (id(site), what)
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = _Line(what, site, training, self.session.step)
+            line = self._lines[key] = _Line(what, site, training, step)
+        made = line.made = line.made + 1
+        if line.latest == step:
+            line.in_latest += 1
+        else:
+            line.latest, line.in_latest = step, 1
+        weight = 1 if made <= ALL_UP_TO else 1 << (made.bit_length() - 6)  # for how many results this one stands
+        if made % weight == 0:
+            result = next(tensors_in(value, 1), None)
+            if result is not None and plain(result):
+                self._hold_weakly(line, result, weight)
+
+    def _hold_weakly(self, line: _Line, result: Tensor, weight: int) -> None:
         step = self.session.step
-        weight = line.weight(step)
-        if not weight or not plain(result):
-            return
         self._last = weakref.ref(result)
         if result.grad_fn is not None:
             watched = _Watched(step, weight)
@@ -110,7 +114,7 @@ class Survivors(Probe):
             line.graphs.append(weakref.ref(watched))
         size = result.numel() * result.element_size()
         storage = result.untyped_storage()
-        if what == "output" and size * 2 > storage.nbytes() and all(entry[2]() is not storage for entry in line.outputs[-2:]):
+        if line.what == "output" and size * 2 > storage.nbytes() and all(entry[2]() is not storage for entry in line.outputs[-2:]):
             line.outputs.append((step, weight, weakref.ref(storage), size))
 
     def on_tick(self, step: int) -> None:
@@ -156,7 +160,7 @@ class Survivors(Probe):
 
 def _census(line: _Line, step: int, resident: int) -> Census | None:
     """Counts what is alive of the steps before the one that just ended; forgets the dead."""
-    made = line.made - (line.in_step[1] if line.in_step[0] >= step else 0)
+    made = line.made - (line.in_latest if line.latest >= step else 0)
     if made == 0:
         return None
     graphs = [(ref, watched) for ref in line.graphs if (watched := ref()) is not None]

@@ -9,6 +9,7 @@ import dis
 import inspect
 import sys
 import weakref
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
@@ -22,6 +23,7 @@ from torch.nn.parameter import is_lazy
 from traindx.core.observed import Site, changed
 from traindx.core.observed.mode import DropInEval, ForwardPass, Stretch, TrainedInMode
 from traindx.probes import modules, patching, sites
+from traindx.probes.routine import PERIODS
 from traindx.probes.session import ForwardRun, LossRun, Probe, Session, StepRun
 from traindx.probes.tensors import Marks, shape_of, tensors_in
 
@@ -30,6 +32,7 @@ DROPS = {F: ("dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", 
          torch: ("dropout", "alpha_dropout", "feature_dropout")}
 RATE_AT, ACTIVE_AT, ATTENTION_RATE_AT = 1, 2, 4  # positions of the arguments
 ACTIVE_BY_DEFAULT = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d"))
+LONGEST_REPEATED = 64  # forwards of a window that is counted for others
 WINDOW_LIMIT = 4096  # forwards of one step that a backward may still reach
 STRETCHES = 48
 OUTPUTS = 16
@@ -57,7 +60,7 @@ def _observed_drop(original: Any, name: str, session: Session, probe: Modes) -> 
     thread = session.thread
 
     def drop(*args: Any, **kwargs: Any) -> Any:
-        if not is_compiling() and thread.depth and not thread.busy:
+        if not session.coasting and not is_compiling() and thread.depth and not thread.busy:
             guard(probe, saw, name, args, kwargs)
         return original(*args, **kwargs)
     return patching.shadow(drop, original)  # type: ignore[arg-type]
@@ -67,7 +70,7 @@ def _observed_norm(original: Any, session: Session, probe: Modes) -> Any:
     is_compiling, thread = torch.compiler.is_compiling, session.thread
 
     def batch_norm(*args: Any, **kwargs: Any) -> Any:
-        if not is_compiling() and thread.depth and not thread.busy:
+        if not session.coasting and not is_compiling() and thread.depth and not thread.busy:
             probe.saw_norm(args, kwargs)
         return original(*args, **kwargs)
     return patching.shadow(batch_norm, original)  # type: ignore[arg-type]
@@ -135,9 +138,11 @@ class Modes(Probe):
     """Counts forwards that are alike, and follows the mode in which each root is trained."""
 
     areas = ("mode",)
+    always = ("before_step",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
+        self._recent: deque[list[_Forward]] = deque(maxlen=PERIODS)  # windows that are over
         self._now: _Forward | None = None
         self._last: _Forward | None = None
         self._roots: weakref.WeakKeyDictionary[nn.Module, _Root] = weakref.WeakKeyDictionary()
@@ -285,36 +290,50 @@ class Modes(Probe):
 
     def _end_window(self, step: int) -> None:
         window, self._window, self._last = self._window, [], None
-        self._close(window)
-        for root in {now.root for now in window}:
-            self._note_stretch(root, [now for now in window if now.root is root and now.reached], step)
+        self._recent.append(window)
+        self._take(window, step)
 
-    def _close(self, window: list[_Forward]) -> None:
+    def on_wake(self, missed: int) -> None:
+        """The windows that were let alone count as those of a period before, which they were like."""
+        period = min(self.session.routine.period, len(self._recent))
+        for place, window in enumerate(list(self._recent)[-period:] if period else []):
+            times = len(range(place, missed, period))
+            if times and len(window) <= LONGEST_REPEATED:
+                self._take(window, self.session.step - missed + place + (times - 1) * period, times, again=True)
+
+    def _take(self, window: list[_Forward], step: int, times: int = 1, again: bool = False) -> None:
+        self._close(window, step if again else None, times)
+        for root in {now.root for now in window}:
+            self._note_stretch(root, [now for now in window if now.root is root and now.reached], step, times)
+
+    def _close(self, window: list[_Forward], again: int | None = None, times: int = 1) -> None:
+        """Counts the forwards of a window that is over; ``again``: of others like it, ``times``, the last at this step."""
         idle: dict[_Group, int] = {}
         for now in window:
-            if now.grad:
-                self._count(now)
+            if now.grad or again is not None:
+                self._count(now, again, times)
             if now.fed_on and now.group is not None:
-                now.group.seen = changed(now.group.seen, fed_on=now.group.seen.fed_on + 1)
+                now.group.seen = changed(now.group.seen, fed_on=now.group.seen.fed_on + times)
             if now.reached and not now.chained:
-                now.root.unfed += 1
+                now.root.unfed += times
             if not now.reached and now.group is not None:
-                idle[now.group] = now.step
+                idle[now.group] = again or now.step
         for group, step in idle.items():
-            group.seen = changed(group.seen, idle_windows=group.seen.idle_windows + 1, last_idle_step=step)
+            group.seen = changed(group.seen, idle_windows=group.seen.idle_windows + times, last_idle_step=step)
 
-    def _count(self, now: _Forward) -> None:
+    def _count(self, now: _Forward, again: int | None = None, times: int = 1) -> None:
         group = now.group
         if group is None:
             return
-        seen, idle = group.seen, not now.reached
+        seen, idle, step = group.seen, not now.reached, again or now.step
+        scored = idle and now.scored and (now.grad or again is not None)  # without gradients, the loss has counted it
         group.seen = changed(
-            seen, count=seen.count + 1, backward=seen.backward + now.reached, idle=seen.idle + idle, last_step=now.step,
-            steps=now.step - seen.first_step + 1, scored=seen.scored + (idle and now.grad and now.scored),
-            same_input=seen.same_input + now.same_input, train_input=seen.train_input + (idle and now.train_input))
+            seen, count=seen.count + times, backward=seen.backward + times * now.reached, idle=seen.idle + times * idle,
+            last_step=step, steps=step - seen.first_step + 1, scored=seen.scored + times * scored,
+            same_input=seen.same_input + times * now.same_input, train_input=seen.train_input + times * (idle and now.train_input))
 
     @staticmethod
-    def _note_stretch(root: _Root, trained: list[_Forward], step: int) -> None:
+    def _note_stretch(root: _Root, trained: list[_Forward], step: int, times: int) -> None:
         modes = {now.mode for now in trained}
         mode = "train" if "train" in modes else "eval" if modes == {"eval"} else ""
         if not mode:
@@ -323,9 +342,9 @@ class Modes(Probe):
         root.batchnorm |= any(now.batch_stats + now.running_stats for now in trained)
         last = root.stretches[-1] if root.stretches else None
         if last is not None and (last.mode == mode or len(root.stretches) >= STRETCHES):
-            root.stretches[-1] = changed(last, steps=last.steps + 1)
+            root.stretches[-1] = changed(last, steps=last.steps + times)
         else:
-            root.stretches.append(Stretch(mode, step, 1, trained[0].site, trained[0].switched_at))
+            root.stretches.append(Stretch(mode, step, times, trained[0].site, trained[0].switched_at))
 
     # -- groups and roots -------------------------------------------------------------------------------------------
 

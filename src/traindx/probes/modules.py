@@ -24,6 +24,8 @@ from traindx.probes.tensors import dtype_of, shape_of, tensors_in
 
 ALL_FOLLOWED = 64  # forwards of a kind whose backward is waited for one by one
 EVERY = 8
+# by the module's mode and the gradient mode
+MODES = {(True, True): "train", (True, False): "train no_grad", (False, True): "eval", (False, False): "eval no_grad"}
 
 _made_at: weakref.WeakKeyDictionary[nn.Module, Site | None] = weakref.WeakKeyDictionary()
 
@@ -75,7 +77,7 @@ def _observed_call(original: Any, session: Session) -> Any:
         if thread.depth == 0:
             return root_call(original, session, self, args, kwargs)
         modules = thread.modules
-        if modules is None:
+        if modules is None:  # nobody asks for inner modules in this step
             return original(self, *args, **kwargs)
         modules.append(self)
         try:
@@ -180,6 +182,7 @@ class Forwards(Probe):
     """Every root forward: who, where, in which mode, and whether a backward came through it."""
 
     areas = ("mode", "optim", "shape")
+    always = ("before_forward",)
     instance: Forwards | None = None
 
     def __init__(self, session: Session) -> None:
@@ -206,7 +209,7 @@ class Forwards(Probe):
         run.model = info.id
         if self.session.detailed and info.looked != self.session.step:
             self._look(info, run.module, run.site)
-        self.session.event("forward", run.site, info.id, _mode(run))
+        self.session.event("forward", run.site, info.id, MODES[run.training, run.grad])
 
     def after_forward(self, run: ForwardRun) -> None:
         if run.failed:
@@ -285,10 +288,6 @@ def drops(module: nn.Module) -> bool:
     if isinstance(module, nn.RNNBase):
         return bool(module.dropout > 0 and module.num_layers > 1)
     return isinstance(module, nn.MultiheadAttention) and bool(module.dropout > 0)
-
-
-def _mode(run: ForwardRun) -> str:
-    return ("train" if run.training else "eval") + ("" if run.grad else " no_grad")
 
 
 def _modes(refs: list[weakref.ref[nn.Module]]) -> tuple[int, int]:

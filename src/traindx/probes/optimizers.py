@@ -55,7 +55,7 @@ class _Steps:
 
     def before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         session = self.session
-        if not session.watching:
+        if session.thread.busy or not session.active:
             return
         self.depth = self.depth + 1 if self.depth == 0 else _steps_on_the_stack()
         if self.depth > 1:
@@ -70,7 +70,7 @@ class _Steps:
 
     def after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         session = self.session
-        if not session.watching or self.depth == 0:
+        if self.depth == 0 or not session.watching:
             return
         self.depth -= 1
         if self.depth or self.run is None:
@@ -124,6 +124,7 @@ def announce(optimizer: Optimizer, session: Session, site: Site | None) -> None:
     if known is None or known() is not session:
         _announced[optimizer] = weakref.ref(session)
         session.optimizers += 1
+        session.wake()
         session.call("on_optimizer", optimizer, session.ids.of(optimizer), site)
 
 
@@ -212,13 +213,15 @@ class Optimizers(Probe):
     """Optimizers, their groups' learning rates, schedulers and clips."""
 
     areas = ("optim",)
+    always = ("before_step",)
     _instances: ClassVar[weakref.WeakKeyDictionary[Session, Optimizers]] = weakref.WeakKeyDictionary()
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         Optimizers._instances[session] = self
         self._schedulers: dict[int, SchedulerMade] = {}
-        self._known: dict[int, tuple[int, ...]] = {}
+        self._known: dict[int, list[int]] = {}
+        self._sites: dict[int, Site | None] = {}
 
     @classmethod
     def of(cls, session: Session) -> Optimizers:
@@ -228,27 +231,22 @@ class Optimizers(Probe):
         self._describe(optimizer, id, site)
 
     def before_step(self, run: StepRun) -> None:
-        sizes = tuple(len(group["params"]) for group in run.optimizer.param_groups)
-        if self._known.get(run.id) != sizes:
+        groups = run.optimizer.param_groups
+        if self._known.get(run.id) != [len(group["params"]) for group in groups]:
             self._describe(run.optimizer, run.id, run.site if run.id not in self._known else None)
-        rates = [group["lr"] for group in run.optimizer.param_groups if "lr" in group]
+        rates = [_rate(group["lr"]) for group in groups if "lr" in group]
         if rates:
-            rate = max(float(value) if not isinstance(value, torch.Tensor) else number(value) or 0.0 for value in rates)
-            self.session.metric("lr", rate)
+            self.session.values["lr"] = max(rates)
 
     def _describe(self, optimizer: Optimizer, id: int, site: Site | None) -> None:
         ids = self.session.ids
-        self._known[id] = tuple(len(group["params"]) for group in optimizer.param_groups)
+        self._known[id] = [len(group["params"]) for group in optimizer.param_groups]
         groups = tuple(tuple(ids.of(p) for p in group["params"]) for group in optimizer.param_groups)
         settings = tuple({name: str(value) for name, value in group.items() if name != "params"} for group in optimizer.param_groups)
         made = self._sites.get(id, site)
         self._sites[id] = made
         self.session.emit(OptimizerMade(step=self.session.step, key=f"optimizer-{id}", id=id, class_name=type(optimizer).__name__,
                                         site=made, parameters=groups, settings=settings))
-
-    @property
-    def _sites(self) -> dict[int, Site | None]:
-        return self.__dict__.setdefault("_site_of", {})
 
     def scheduler_made(self, scheduler: Any, site: Site | None) -> None:
         id = self.session.ids.of(scheduler)
@@ -290,3 +288,7 @@ class Optimizers(Probe):
     def at_end(self) -> None:
         for made in self._schedulers.values():
             self.session.emit(made)
+
+
+def _rate(value: Any) -> float:
+    return number(value) or 0.0 if isinstance(value, torch.Tensor) else float(value)

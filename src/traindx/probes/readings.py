@@ -18,7 +18,7 @@ from traindx.core.observed import Site
 from traindx.core.observed.readings import Evaluation, Pass, Quantity, Said
 from traindx.probes import patching, sites
 from traindx.probes.loaders import Loaders
-from traindx.probes.session import BackwardRun, ForwardRun, LossRun, Probe, Session
+from traindx.probes.session import BackwardRun, ForwardRun, LossRun, Probe, ReadRun, Session
 from traindx.probes.tensors import number, tensors_in
 
 EVALUATIONS = 100  # written down; a run that evaluates more often is judged by these
@@ -34,8 +34,6 @@ def install(session: Session) -> None:
     probe = next((p for p in session.probes if isinstance(p, Readings)), None)
     if probe is None:
         return
-    for name in ("item", "__float__"):
-        patching.replace(session.stack, Tensor, name, lambda original: _observed_read(original, probe))
     for owner in (torch, Tensor):
         for name in ("sum", "mean"):
             patching.replace(session.stack, owner, name, partial(_observed_reduction, probe=probe, name=name))
@@ -44,22 +42,13 @@ def install(session: Session) -> None:
         _watch_stream(session, probe, stream)
 
 
-def _observed_read(original: Any, probe: Readings) -> Any:
-    def read(self: Any) -> Any:
-        value = original(self)
-        if probe.open and type(value) in (float, int):
-            probe.session.guard(probe, probe.value, "read", value, sites.here(2))
-        return value
-    return patching.dressed(read, original)
-
-
 def _observed_reduction(original: Any, probe: Readings, name: str) -> Any:
-    is_compiling, here = torch.compiler.is_compiling, sites.here
+    is_compiling, here, session = torch.compiler.is_compiling, sites.here, probe.session
 
     def reduction(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        if not is_compiling() and probe.open and type(result) is Tensor:
-            probe.session.guard(probe, probe.reduced, name, result, here(2))
+        if not is_compiling() and session.scoring and type(result) is Tensor:
+            session.guard(probe, probe.reduced, name, result, here(2))
         return result
     return patching.shadow(reduction, original)  # type: ignore[arg-type]
 
@@ -143,10 +132,10 @@ class Readings(Probe):
     """Collects an evaluation: it begins with a forward without training and ends when training goes on."""
 
     areas = ("record",)
+    always = ("on_batch",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.open = False  # in an evaluation pass: scalars are taken down
         self.told = False  # after one: numbers that are written are taken down
         self._passes: list[_Pass] = []
         self._written = 0
@@ -174,7 +163,7 @@ class Readings(Probe):
             self._passes.append(current)
         self._note_loop(current)
         current.sizes.append(size)
-        self.open = self.told = True
+        self.session.scoring = self.told = True
 
     def _begins(self, current: _Pass, site: Site | None, size: int) -> bool:
         grown = self._source == (0, 0) and len(current.sizes) > 1 and current.sizes[-1] < current.sizes[0] <= size
@@ -189,9 +178,16 @@ class Readings(Probe):
     def before_backward(self, run: BackwardRun) -> None:
         self._close()
 
+    def rests(self) -> bool:
+        return not self._passes
+
     def on_loss(self, run: LossRun) -> None:
-        if self.open and (value := run.value) is not None:
+        if self.session.scoring and (value := run.value) is not None:
             self.value("loss", value, run.site)
+
+    def on_read(self, run: ReadRun) -> None:
+        if self.session.scoring and type(run.value) in (float, int):
+            self.value("read", run.value, run.site)
 
     def reduced(self, name: str, result: Tensor, site: Site | None) -> None:
         if result.dim() == 0 and (value := number(result)) is not None:
@@ -236,7 +232,7 @@ class Readings(Probe):
         if not self._passes:
             return
         passes, self._passes = self._passes, []
-        self.open = self.told = False
+        self.session.scoring = self.told = False
         said = [s for one in passes for _, s in one.said if (id(s.site), s.slot) not in self._in_loop]
         if any(len(one.sizes) > 1 for one in passes) and said:
             self._written += 1

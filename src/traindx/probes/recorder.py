@@ -4,16 +4,20 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 from traindx.core.observed import Observation
 from traindx.core.recording import EVENTS, METRICS, Recording, metrics_line, to_line
 
+AT_ONCE_UP_TO = 256  # steps: early ones may be all there is
+HELD_BACK = 0.2  # seconds that metrics may wait later on
+MOST_WAITING = 100  # lines
 EVERY_STEP_UP_TO = 5_000  # beyond it, metrics are thinned so that the file grows with the logarithm of the run's length
 
 
 class Recorder:
-    """Keeps a Recording in memory (``folder`` None) or appends whole lines to files, one write a line."""
+    """Keeps a Recording in memory (``folder`` None) or appends whole lines to files; metrics a few lines at a time."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -24,6 +28,8 @@ class Recorder:
             for name in (EVENTS, METRICS):
                 self._files[name] = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
         self._typical: dict[str, float] = {}
+        self._waiting: list[str] = []  # lines of metrics that are not yet written
+        self._due = 0.0
 
     def observe(self, observation: Observation) -> None:
         if self.memory is not None:
@@ -37,8 +43,21 @@ class Recorder:
         line = metrics_line(step, values)
         if self.memory is not None:
             self.memory.add_metrics(line)
-        else:
-            self._write(METRICS, line)
+            return
+        self._waiting.append(line)
+        if step <= AT_ONCE_UP_TO or len(self._waiting) >= MOST_WAITING or time.monotonic() >= self._due:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes the metrics that were held back for a moment: all that a program which is killed may lose."""
+        lines, self._waiting = self._waiting, []
+        if lines:
+            self._write(METRICS, "".join(lines))
+        self._due = time.monotonic() + HELD_BACK
+
+    def forget(self) -> None:
+        """A forked child keeps nothing of what its parent will write."""
+        self._waiting.clear()
 
     def _keep(self, step: int, values: dict[str, float]) -> bool:
         """Every step at first, then ever fewer; a value far from its running level is always kept."""
@@ -63,10 +82,12 @@ class Recorder:
             try:
                 os.write(descriptor, data)
             except OSError as problem:
+                self._waiting.clear()
                 self.close()
                 sys.stderr.write(f"traindx: recording stopped ({problem.strerror}); the training goes on\n")
 
     def close(self) -> None:
+        self.flush()
         for descriptor in self._files.values():
             try:
                 os.close(descriptor)

@@ -112,6 +112,7 @@ def branch(session: Session, about: Iterable[Any] = (), seconds: float = SECONDS
 class Replays(Probe):
     """The one child that may be running, and how many there have been."""
 
+    always = ("on_tick",)
     instance: Replays | None = None
 
     def __init__(self, session: Session) -> None:

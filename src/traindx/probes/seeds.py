@@ -90,6 +90,7 @@ class Draws(Probe):
     """Compares the state of torch's generator before and after evaluation forwards, a few of the first passes."""
 
     areas = ("repro",)
+    always = ("on_batch",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

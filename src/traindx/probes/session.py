@@ -6,17 +6,17 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from torch._C import DisableTorchFunction
 
 from traindx.core.observed import MAX_STEPS, Ended, Observation, ProbeFailed, Site
 from traindx.core.observed.program import Event, Window
 from traindx.probes.recorder import Recorder
+from traindx.probes.routine import Routine
 from traindx.probes.tensors import number
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 TRACED_STEPS = frozenset((1, 2, 3, 8, 32))  # whole op traces: few, they are the costly ones
 WINDOW_LIMIT = 200  # events kept of one window
+MOST_PATTERNS = 500  # of windows
+_clock = time.perf_counter
 SHORT = 10.0  # seconds of a run in which every Budget has its full share
 TOGETHER = 0.012  # share of the time of all Budgets together later on
 LONGEST_ACCUMULATION = 512  # backwards without an optimizer step after which backwards count as steps
@@ -86,11 +88,14 @@ class LossRun:
     site: Site | None
     made_at: Site | None
     grad: bool
+    read: tuple[float | None] | None = None
 
-    @cached_property
+    @property
     def value(self) -> float | None:
         """The loss as a number, read once for all who ask; None where it is none or on a device."""
-        return number(self.output)
+        if self.read is None:  # functools' cached property takes a lock
+            self.read = (number(self.output),)
+        return self.read[0]
 
 
 @dataclass
@@ -124,10 +129,21 @@ class ScalerRun:
     site: Site | None
 
 
+@dataclass
+class ReadRun:
+    """A value that was just read out of a tensor, and how long that took."""
+
+    tensor: Tensor
+    value: Any
+    site: Site | None
+    seconds: float
+
+
 class Probe:
     """Base of all probes: override the hooks you need. A hook that raises switches its probe off, never the script."""
 
     areas: tuple[str, ...] = ()
+    always: tuple[str, ...] = ()  # hooks that are called on steps that are let alone, too (see routine.py): they must be quick
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -144,14 +160,23 @@ class Probe:
     def after_step(self, run: StepRun) -> None: ...
     def on_clip(self, run: ClipRun) -> None: ...
     def on_scaler(self, run: ScalerRun) -> None: ...
+    def on_read(self, run: ReadRun) -> None:
+        """On detailed steps, and while an evaluation is being scored."""
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None: ...
     def on_event(self, event: Event) -> None: ...
     def on_tick(self, step: int) -> None:
         """A step is over (an optimizer stepped, or a backward ended where there is no optimizer)."""
+    def on_wake(self, missed: int) -> None:
+        """``missed`` windows like those before them were let alone: what was known of the last step is old by now."""
     def at_end(self) -> None: ...
+
+    def rests(self) -> bool:
+        """Whether nothing is under way that needs the next step in full."""
+        return True
 
 
 HOOKS = tuple(name for name in vars(Probe) if name.startswith(("before_", "after_", "on_", "at_")))
+Hooks: TypeAlias = "dict[str, list[tuple[Probe, Callable[..., None]]]]"
 
 
 @dataclass
@@ -193,6 +218,7 @@ class Session:
         self.optimizers = 0  # made so far
         self._backwards = 0  # since the last step
         self.detailed = True
+        self.scoring = False  # an evaluation is under way: what is read may be its metric
         self.compiled = False
         self.tracing = False  # op by op, now
         self.in_backward = 0
@@ -200,8 +226,20 @@ class Session:
         self.origins: Origins = None  # type: ignore[assignment]  # set by losses.install
         self.values: dict[str, float] = {}
         self.budgets: list[Budget] = []
+        self.shares = 0.0  # of all of them
         self.probes: list[Probe] = []
-        self._hooks: dict[str, list[tuple[Probe, Callable[..., None]]]] = {name: [] for name in HOOKS}
+        self._hooks: Hooks = {name: [] for name in HOOKS}
+        self._few: Hooks = {name: [] for name in HOOKS}  # of steps that are let alone
+        self._now = self._hooks
+        self.coasting = False
+        self.routine = Routine()
+        self._ours = 0.0  # seconds of this step that were spent in hooks
+        self._ticked = self.began
+        self._left = self._missed = 0  # windows to be let alone, and how many have been
+        self._usual: list[_Pattern | None] = []
+        self._cycle: list[list[Event]] = []
+        self._expected: list[Event] = []  # of the window that is let alone; so many have come
+        self._at = 0
         self._events: list[Event] = []
         self._made_events: dict[tuple[Any, ...], Event] = {}  # those of the next step are the same: made once
         self._patterns: dict[tuple[Any, ...], _Pattern] = {}
@@ -220,12 +258,16 @@ class Session:
         for name in HOOKS:
             if getattr(kind, name) is not getattr(Probe, name):
                 self._hooks[name].append((probe, getattr(probe, name)))
+                if name in kind.always:
+                    self._few[name].append((probe, getattr(probe, name)))
 
     def call(self, hook: str, *args: Any) -> None:
         """Runs a hook of every probe that has it, as ours: not traced, not observed, never raising."""
-        hooks, thread = self._hooks[hook], self.thread
+        hooks, thread = self._now[hook], self.thread
         if not hooks or thread.busy:
             return
+        few = self.coasting
+        began = 0.0 if few else _clock()
         thread.busy = True
         try:
             with DisableTorchFunction():  # tensors of the user's own kind are not asked, modes not told
@@ -234,8 +276,19 @@ class Session:
                         function(*args)
                     except Exception as problem:
                         self.drop(probe, problem)
+                if few and not self.coasting:  # one of them has seen something new: the others are asked, too
+                    self._run([entry for entry in self._hooks[hook] if entry not in hooks], args)
         finally:
             thread.busy = False
+            if not few:
+                self._ours += _clock() - began
+
+    def _run(self, hooks: list[tuple[Probe, Callable[..., None]]], args: tuple[Any, ...]) -> None:
+        for probe, function in hooks:
+            try:
+                function(*args)
+            except Exception as problem:
+                self.drop(probe, problem)
 
     def guard(self, probe: Probe, function: Callable[..., Any], *args: Any) -> None:
         """Runs a function that a probe called from a patch of its own, the way hooks run."""
@@ -254,8 +307,9 @@ class Session:
         return bool(self._hooks[hook])
 
     def drop(self, probe: Probe, problem: BaseException) -> None:
-        for name, hooks in self._hooks.items():
-            self._hooks[name] = [entry for entry in hooks if entry[0] is not probe]
+        for every in (self._hooks, self._few):
+            for name, hooks in every.items():
+                every[name] = [entry for entry in hooks if entry[0] is not probe]
         self.failed(type(probe).__name__, problem)
 
     def failed(self, name: str, problem: BaseException) -> None:
@@ -297,21 +351,71 @@ class Session:
 
     def event(self, what: str, site: Site | None, who: int = 0, detail: str = "") -> None:
         """Appends to the current window; an event like the last one is counted there."""
+        if self.coasting:
+            expected = self._expected[self._at] if self._at < len(self._expected) else None
+            if expected is not None and expected.what == what and expected.site is site and expected.who == who and expected.detail == detail:
+                self._at += 1
+                return
+            self.wake()
+        event = self._append(what, site, who, detail)
+        if event is not None:
+            self.call("on_event", event)
+
+    def _append(self, what: str, site: Site | None, who: int, detail: str) -> Event | None:
+        """The event where it is another than the last."""
         events = self._events
         if events:
             last = events[-1]
             if last.what == what and last.site is site and last.who == who and last.detail == detail:
                 events[-1] = Event(what, site, who, detail, last.count + 1)
-                return
-        if len(events) < WINDOW_LIMIT:
-            key = (what, id(site), who, detail)
-            event = self._made_events.get(key)
-            if event is None:
-                event = Event(what, site, who, detail)
-                if len(self._made_events) < 1000:
-                    self._made_events[key] = event
-            events.append(event)
-            self.call("on_event", event)
+                return None
+        if len(events) >= WINDOW_LIMIT:
+            return None
+        key = (what, id(site), who, detail)
+        event = self._made_events.get(key)
+        if event is None:
+            event = Event(what, site, who, detail)
+            if len(self._made_events) < 1000:
+                self._made_events[key] = event
+        events.append(event)
+        return event
+
+    # -- a run that repeats -----------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Back to watching in full: something new has come, or it is time."""
+        if not self.coasting:
+            return
+        self.coasting, self._now = False, self._hooks
+        for event in self._expected[:self._at]:  # what has happened in this window
+            self._append(event.what, event.site, event.who, event.detail)
+        missed, self._missed = self._missed, 0
+        with self.quiet(), DisableTorchFunction():
+            self._run(self._hooks["on_wake"], (missed,))
+
+    def _coast(self, windows: int) -> None:
+        latest = self.routine.cycle()
+        self._usual = [self._pattern(events) for events in latest]
+        self._cycle = [[event for event in events for _ in range(event.count)] for events in latest]
+        self._left, self._missed, self._at = windows, 0, 0
+        self._expected, self._now = self._cycle[0], self._few
+        self.coasting = True
+
+    def _pace(self) -> None:
+        """Whether the next window is watched in full."""
+        now = _clock()
+        seconds, self._ticked = now - self._ticked, now
+        if self.coasting:
+            self.routine.took(seconds)
+            if self._missed >= self._left:
+                self.wake()
+        else:
+            if not self.detailed:
+                self.routine.took(seconds, self._ours)
+            windows = self.routine.gap(self.step)
+            if windows > 1 and all(probe.rests() for probe in self.probes):
+                self._coast(windows)
+        self._ours = 0.0
 
     # -- the clock --------------------------------------------------------------------------------------------------
 
@@ -323,12 +427,15 @@ class Session:
     def tick(self) -> None:
         """The step is over."""
         step = self.step
+        if self.coasting and self._at < len(self._expected):
+            self.wake()  # something that always happened did not
         self._close_window()
         self._backwards = 0
         self.call("on_tick", step)
         self.recorder.metrics(step, self.values)
         self.values = {}
         self.step = step + 1
+        self._pace()
         self.detailed = detailed_step(self.step)
         if self.detailed:
             self._say_windows()
@@ -345,19 +452,30 @@ class Session:
         os._exit(0)
 
     def _close_window(self) -> None:
-        events = fold_loops(self._events)
-        self._events = []
-        # sites are interned, so their ids are their identity; counts of repeats do not make another pattern
-        key = tuple((e.what, id(e.site), e.who, e.detail, e.count > 1) for e in events)
-        pattern = self._patterns.get(key)
+        if self.coasting:
+            pattern = self._usual[self._missed % len(self._usual)]
+            self._missed += 1
+            self._expected, self._at = self._cycle[self._missed % len(self._cycle)], 0
+        else:
+            events, self._events = self._events, []
+            pattern = self._pattern(events)
+            self.routine.note(events)
         if pattern is None:
-            if len(self._patterns) >= 500:
-                return
-            pattern = self._patterns[key] = _Pattern(len(self._patterns), tuple(events), self.step, self.step)
+            return
         pattern.count += 1
         pattern.last = self.step
         if pattern.said == 0:
             self._say(pattern)
+
+    def _pattern(self, events: Sequence[Event]) -> _Pattern | None:
+        """Windows that are alike; None where there are too many kinds."""
+        events = fold_loops(events)
+        # sites are interned, so their ids are their identity; counts of repeats do not make another pattern
+        key = tuple((e.what, id(e.site), e.who, e.detail, e.count > 1) for e in events)
+        pattern = self._patterns.get(key)
+        if pattern is None and len(self._patterns) < MOST_PATTERNS:
+            pattern = self._patterns[key] = _Pattern(len(self._patterns), tuple(events), self.step, self.step)
+        return pattern
 
     def _say_windows(self) -> None:
         for pattern in self._patterns.values():
@@ -378,6 +496,7 @@ class Session:
             return
         self._ended = True
         self.problem = problem
+        self.wake()
         if self._events:
             self._close_window()
         self._say_windows()
@@ -385,6 +504,7 @@ class Session:
         self.recorder.metrics(self.step, self.values)
         steps = self.step - 1
         self.problem = None
+        self.recorder.flush()
         self.emit(Ended(step=steps, how=how, steps=steps, seconds=time.perf_counter() - self.began, error=error))
         self.active = False
 
@@ -397,7 +517,7 @@ class Session:
             Session.current = None
 
 
-def fold_loops(events: list[Event]) -> list[Event]:
+def fold_loops(events: Sequence[Event]) -> Sequence[Event]:
     """A loop inside a window (forward, loss, forward, loss ...) once, its events counted."""
     if len(events) < 8:
         return events
@@ -458,6 +578,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         self.session.budgets.append(self)
+        self.session.shares += self.share
 
     def allows(self) -> bool:
         return self.session.step <= self.free or self.spent < self.allowance(time.perf_counter() - self.session.began)
@@ -466,8 +587,7 @@ class Budget:
         """Seconds that may have been spent after ``elapsed`` seconds of the run."""
         if elapsed <= SHORT:
             return self.share * elapsed
-        together = sum(budget.share for budget in self.session.budgets)
-        return self.share * (SHORT + min(1.0, TOGETHER / together) * (elapsed - SHORT))
+        return self.share * (SHORT + min(1.0, TOGETHER / self.session.shares) * (elapsed - SHORT))
 
     @contextmanager
     def paying(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from types import FrameType
+from types import CodeType, FrameType
 
 from traindx.core.observed import Site
 from traindx.core.secrets import masked_text
@@ -18,6 +18,8 @@ _LIBRARIES = tuple(
 )
 _user_files: dict[str, bool] = {}
 _sites: dict[tuple[str, int], Site] = {}
+_instructions: dict[tuple[int, int], tuple[CodeType, Site]] = {}  # by code and instruction; the code is kept so that its id stays its own
+INSTRUCTIONS = 10_000
 main_folder: str | None = None
 
 
@@ -57,16 +59,22 @@ def here(depth: int = 1) -> Site | None:
     """The user's line that is running now, None where no frame is the user's (a library's own thread)."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
-        filename = frame.f_code.co_filename
-        known = _user_files.get(filename)
-        if known or (known is None and is_user(filename)):
-            return _site(frame, filename)
+        code = frame.f_code
+        known = _user_files.get(code.co_filename)
+        if known or (known is None and is_user(code.co_filename)):
+            found = _instructions.get((id(code), frame.f_lasti))
+            return found[1] if found is not None else _site(frame, code.co_filename)
         frame = frame.f_back
     return None
 
 
 def _site(frame: FrameType, filename: str) -> Site:
-    return _sites.get((filename, frame.f_lineno)) or at(filename, frame.f_lineno, frame.f_code.co_name)
+    """Remembered by instruction: a frame works its line out anew each time."""
+    code = frame.f_code
+    site = at(filename, frame.f_lineno, code.co_name)
+    if len(_instructions) < INSTRUCTIONS:
+        _instructions[id(code), frame.f_lasti] = (code, site)
+    return site
 
 
 def at(filename: str, line: int, function: str = "") -> Site:

@@ -5,13 +5,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
-
 from traindx.core.observed import Site
 from traindx.core.observed.speed import LoaderTime, Reads
-from traindx.probes import patching, sites
+from traindx.probes import sites
 from traindx.probes.loaders import Loaders, written
-from traindx.probes.session import Probe, Session
+from traindx.probes.session import Probe, ReadRun, Session
 
 READ_LINES = 40
 
@@ -19,23 +17,6 @@ READ_LINES = 40
 def install(session: Session) -> None:
     session.add(Waiting)
     session.add(Reading)
-    probe = next((p for p in session.probes if isinstance(p, Reading)), None)
-    if probe is not None:
-        for name in ("item", "__float__"):
-            patching.replace(session.stack, Tensor, name, lambda original: _observed_read(original, session, probe))
-
-
-def _observed_read(original: Any, session: Session, probe: Reading) -> Any:
-    thread, clock = session.thread, time.perf_counter
-
-    def read(self: Any) -> Any:
-        if not session.detailed or thread.busy or not session.active:
-            return original(self)
-        began = clock()
-        value = original(self)
-        session.guard(probe, probe.took, self, sites.here(2), clock() - began)
-        return value
-    return patching.dressed(read, original)
 
 
 @dataclass
@@ -63,6 +44,7 @@ class Waiting(Probe):
     """Time from batch to batch of a loader, and the part of it spent in its ``__next__``."""
 
     areas = ("speed",)
+    always = ("on_batch",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -128,14 +110,16 @@ class Reading(Probe):
         self._began = time.perf_counter()
         self._seconds = 0.0
 
-    def took(self, tensor: Tensor, site: Site | None, seconds: float) -> None:
-        line = self._lines.get(id(site))
+    def on_read(self, run: ReadRun) -> None:
+        if not self.session.detailed:
+            return
+        line = self._lines.get(id(run.site))
         if line is None:
             if len(self._lines) >= READ_LINES:
                 return
-            line = self._lines[id(site)] = _Line(site, tensor.device.type)
+            line = self._lines[id(run.site)] = _Line(run.site, run.tensor.device.type)
         line.now += 1
-        line.seconds += seconds
+        line.seconds += run.seconds
 
     def on_tick(self, step: int) -> None:
         now = time.perf_counter()
