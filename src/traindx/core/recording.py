@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from traindx.core import observed
 from traindx.core.codec import decode, encode
