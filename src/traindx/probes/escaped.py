@@ -47,7 +47,7 @@ class Autocasts(Probe):
         session = self.session
 
         def __enter__(region: Any) -> Any:
-            if session.watching and region._enabled:
+            if session.watching and region._enabled and not session.coasting:
                 session.guard(self, self._enter, region, sites.here(2))
             return original(region)
         return patching.dressed(__enter__, original)
