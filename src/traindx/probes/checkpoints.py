@@ -110,18 +110,17 @@ class Checkpoints(Probe):
     """What was taken, kept, saved and loaded."""
 
     areas = ("record", "repro")
-    always = ("after_step",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._snapshots: list[_Snapshot] = []
         self._from_file: dict[int, weakref.ref[Tensor]] = {}
-        self._stepped: dict[int, tuple[weakref.ref[Optimizer], int]] = {}
+        self._stepped: dict[int, weakref.ref[Optimizer]] = {}
         self._second_names: set[int] = set()
 
     def after_step(self, run: StepRun) -> None:
-        known = self._stepped.get(run.id)
-        self._stepped[run.id] = (known[0] if known else weakref.ref(run.optimizer), self.session.step)
+        if run.id not in self._stepped:
+            self._stepped[run.id] = weakref.ref(run.optimizer)
 
     def before_forward(self, run: ForwardRun) -> None:
         if self.session.detailed and self._stepped:
@@ -143,7 +142,7 @@ class Checkpoints(Probe):
 
     def _is_trained(self, module: nn.Module) -> bool:
         own = {id(p) for p in module.parameters()}
-        return any(id(p) in own for ref, _ in self._stepped.values() if (optimizer := ref()) is not None
+        return any(id(p) in own for ref in self._stepped.values() if (optimizer := ref()) is not None
                    for group in optimizer.param_groups for p in group["params"])
 
     def taken(self, module: nn.Module, taken: Any, site: Site | None) -> None:
@@ -196,9 +195,9 @@ class Checkpoints(Probe):
         model = snapshot.model()
         if self.session.optimizers == 0:
             return model is not None and any(p.requires_grad for p in model.parameters())
-        for ref, step in self._stepped.values():
+        for id_, ref in self._stepped.items():
             optimizer = ref()
-            if optimizer is not None and step >= snapshot.step:
+            if optimizer is not None and self.session.stepped.get(id_, 0) >= snapshot.step:
                 if any(_pointer(p) in snapshot.pointers for group in optimizer.param_groups for p in group["params"]):
                     return True
         return False

@@ -43,7 +43,7 @@ class Finite(Probe):
 
     areas = ("numeric",)
     unpacking = False
-    always = ("before_forward", "on_loss", "before_backward", "after_backward", "before_step", "on_tick")
+    always = ("before_forward", "on_loss", "before_backward", "after_backward", "on_tick")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -124,6 +124,7 @@ class Finite(Probe):
             self._lines = [graph.Lines(tuple(tracer.ops)), *self._lines][:TABLES]
         if run.value is not None and not math.isfinite(run.value):
             self._bad_root = True
+            self.session.wake()
             if self._named < NAMED:
                 self._name_forward(run, node)
         elif (run.accumulate or run.by_hand) and not Finite.unpacking:
@@ -157,13 +158,14 @@ class Finite(Probe):
         if not self._gradients_bad(run):
             return
         self._bad_gradients = True
+        self.session.wake()
         if self._named < NAMED:
             self._name_backward(run, held, node)
 
     def _gradients_bad(self, run: BackwardRun) -> bool:
         """A sample of the deepest and of a middle gradient always, all of them while it is cheap."""
         if run.accumulate and self._two and not self.session.detailed and not self.budget.allows():
-            if all(_sums_up(p.grad) for ref in self._two if (p := ref()) is not None):
+            if all(_sums_up(p.grad) for ref in self._watched_few(run) if (p := ref()) is not None):
                 return False
         with self.budget.paying():
             owners = [p for p in self._parameters() if p.grad is not None] if run.accumulate else []
@@ -176,6 +178,11 @@ class Finite(Probe):
             if not self._scaled and math.isfinite(norm):
                 self.session.metric("raw_grad_norm", norm)  # before any clipping
             return not math.isfinite(norm) and any(not _finite(g) for g in gradients)
+
+    def _watched_few(self, run: BackwardRun) -> list[weakref.ref[Tensor]]:
+        """Without operations that can go wrong, the deepest alone will do on a step that is let alone."""
+        alone = self.session.coasting and self._plans.get(id(run.site)) is None
+        return self._two[:1] if alone else self._two
 
     # -- naming --------------------------------------------------------------------------------------------------------
 

@@ -58,8 +58,11 @@ def _observed_loss(original: Any, session: Session) -> Any:
             inside.on = False
         try:
             bound = defaults | dict(zip(names, args)) | kwargs  # the call went well: they fit
-            run = LossRun(original.__name__, bound.pop(names[0]), bound.pop(names[1]), output, bound, sites.here(2),
-                          loss_module_site(), torch.is_grad_enabled())
+            site = sites.here(2)
+            if session.coasting and not session.expects("loss", site):
+                session.wake()
+            run = LossRun(original.__name__, bound.pop(names[0]), bound.pop(names[1]), output, bound, site,
+                          None if session.coasting else loss_module_site(), torch.is_grad_enabled())
         except Exception:
             return output
         session.call("on_loss", run)

@@ -24,7 +24,7 @@ from traindx.core.observed import Site, changed
 from traindx.core.observed.mode import DropInEval, ForwardPass, Stretch, TrainedInMode
 from traindx.probes import modules, patching, sites
 from traindx.probes.routine import PERIODS
-from traindx.probes.session import ForwardRun, LossRun, Probe, Session, StepRun
+from traindx.probes.session import ForwardRun, LossRun, Probe, Session
 from traindx.probes.tensors import Marks, shape_of, tensors_in
 
 DROPS = {F: ("dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
@@ -138,7 +138,6 @@ class Modes(Probe):
     """Counts forwards that are alike, and follows the mode in which each root is trained."""
 
     areas = ("mode",)
-    always = ("before_step",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -151,7 +150,6 @@ class Modes(Probe):
         self._window: list[_Forward] = []
         self._inputs, self._outputs = Marks(), Marks()
         self._optimizer_of: dict[int, int] = {}  # by parameter
-        self._stepped: dict[int, int] = {}  # last step by optimizer
         self._drops: dict[int, DropInEval] = {}
         self._said: dict[str, Any] = {}
 
@@ -275,9 +273,6 @@ class Modes(Probe):
     def on_optimizer(self, optimizer: torch.optim.Optimizer, id: int, site: Site | None) -> None:
         for group in optimizer.param_groups:
             self._optimizer_of.update((self.session.ids.of(p), id) for p in group["params"])
-
-    def before_step(self, run: StepRun) -> None:
-        self._stepped[run.id] = self.session.step
 
     def on_tick(self, step: int) -> None:
         self._end_window(step)
@@ -407,7 +402,7 @@ class Modes(Probe):
         if self.session.optimizers == 0:
             return any(g.seen.backward and g.seen.last_step >= since for g in self._groups.values() if g.root is root)
         held = {self._optimizer_of[p] for p in root.parameters if p in self._optimizer_of}
-        return any(self._stepped.get(optimizer, 0) >= since for optimizer in held)
+        return any(self.session.stepped.get(optimizer, 0) >= since for optimizer in held)
 
 
 def _get(marks: Marks, tensor: Tensor) -> Any:

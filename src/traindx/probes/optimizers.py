@@ -61,8 +61,8 @@ class _Steps:
         if self.depth > 1:
             return
         try:
-            announce(optimizer, session, None)  # one that was made before the session
-            self.run = StepRun(optimizer, session.ids.of(optimizer), sites.here(2))
+            id = announce(optimizer, session, None)  # it may have been made before the session
+            self.run = StepRun(optimizer, id, sites.here(2))
         except Exception:
             self.run = None
             return
@@ -77,6 +77,7 @@ class _Steps:
             return
         run, self.run = self.run, None
         session.event("step", run.site, run.id)
+        session.stepped[run.id] = session.step
         session.call("after_step", run)
         session.tick()
         if session.max_steps is not None and session.step > session.max_steps:
@@ -115,17 +116,15 @@ def _observed_init(original: Any, session: Session) -> Any:
     return patching.dressed(__init__, original)
 
 
-_announced: weakref.WeakKeyDictionary[Optimizer, weakref.ref[Session]] = weakref.WeakKeyDictionary()
-
-
-def announce(optimizer: Optimizer, session: Session, site: Site | None) -> None:
-    """Tells the probes of an optimizer, once a session."""
-    known = _announced.get(optimizer)
-    if known is None or known() is not session:
-        _announced[optimizer] = weakref.ref(session)
+def announce(optimizer: Optimizer, session: Session, site: Site | None) -> int:
+    """Tells the probes of an optimizer, once a session. Its number."""
+    id = session.ids.of(optimizer)
+    if id not in session.announced:
+        session.announced.add(id)
         session.optimizers += 1
         session.wake()
-        session.call("on_optimizer", optimizer, session.ids.of(optimizer), site)
+        session.call("on_optimizer", optimizer, id, site)
+    return id
 
 
 def _observed_zero(original: Any, session: Session) -> Any:

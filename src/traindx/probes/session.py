@@ -216,6 +216,8 @@ class Session:
         self.trained = False  # a backward was seen
         self.ids = Ids()
         self.optimizers = 0  # made so far
+        self.announced: set[int] = set()  # their numbers
+        self.stepped: dict[int, int] = {}  # the last step of each optimizer
         self._backwards = 0  # since the last step
         self.detailed = True
         self.scoring = False  # an evaluation is under way: what is read may be its metric
@@ -379,6 +381,11 @@ class Session:
                 self._made_events[key] = event
         events.append(event)
         return event
+
+    def expects(self, what: str, site: Site | None) -> bool:
+        """Whether an event of this kind and place is the next of a window that is let alone."""
+        expected = self._expected[self._at] if self._at < len(self._expected) else None
+        return expected is not None and expected.what == what and expected.site is site
 
     # -- a run that repeats -----------------------------------------------------------------------------------------
 
