@@ -71,3 +71,17 @@ def test_three_files_make_a_rule(dropped, observe):
     bad = judge(observe(dropped.source_of("bad")), [dropped])
     assert [(j.rule, j.finding.where.line) for j in bad.findings] == [("superstition/unlucky-rate", 3)]
     assert judge(observe(dropped.source_of("good")), [dropped]).findings == []
+
+
+def test_a_folder_that_lacks_a_file_is_left_out_and_said(dropped):
+    (dropped.folder / "bad.py").unlink()
+    catalogue.all_rules.cache_clear()
+    with pytest.warns(catalogue.IncompleteRule, match=r"superstition/unlucky-rate is left out: .* has no bad.py"):
+        rules = catalogue.all_rules()
+    assert "loss/double-softmax" in rules and "superstition/unlucky-rate" not in rules
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_folder_of_ours_lacks_a_file():
+    catalogue.all_rules.cache_clear()
+    assert catalogue.all_rules()

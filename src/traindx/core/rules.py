@@ -13,6 +13,7 @@ import inspect
 import pkgutil
 import re
 import typing
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -24,6 +25,7 @@ from traindx.core.findings import Finding, Level
 from traindx.core.text import Language, Text
 
 FAMILIES = ("shape", "loss", "optim", "mode", "data", "init", "numeric", "curve", "memory", "record", "repro", "speed", "rank")
+RULE_FILES = ("rule.py", "bad.py", "good.py")
 SECTIONS = ("What it is", "Why it is silent", "What you see", "Look-alikes", "Fix", "Experiment", "Source")
 CONSTANTS = ("ZH", "LEVEL", "STEP", "EXPLAINS", "EXPERIMENT")
 SECTIONS_ZH = ("是什么", "为什么不报错", "你会看到", "容易混淆的情况", "怎么改", "对照实验", "来源")
@@ -143,6 +145,10 @@ def parse_page(text: str, headings: tuple[str, ...]) -> Page:
     return Page(title_of(text), {name: part.strip() for name, part in zip(parts[1::2], parts[2::2])})
 
 
+class IncompleteRule(UserWarning):
+    """A rule's folder lacks one of its three files."""
+
+
 @cache
 def all_rules() -> dict[str, Rule]:
     """Every rule by name, in the order of families."""
@@ -151,15 +157,21 @@ def all_rules() -> dict[str, Rule]:
 
 
 def discover(paths: Iterable[str], package: str) -> dict[str, Rule]:
+    """The rules in the folders of families. One that lacks a file is left out, with a warning: the others still judge."""
     found = {}
     for family in pkgutil.iter_modules(paths):
+        if not family.ispkg:
+            continue
         inner = importlib.import_module(f"{package}.{family.name}")
         for slug in pkgutil.iter_modules(inner.__path__):
-            if slug.ispkg:
-                folder = Path(str(slug.module_finder.path), slug.name)  # type: ignore[union-attr]
-                module = RuleFile(folder / "rule.py", f"{package}.{family.name}.{slug.name}.rule")
-                name = f"{family.name}/{slug.name.replace('_', '-')}"
-                found[name] = Rule(name, module)
+            folder = Path(str(slug.module_finder.path), slug.name)  # type: ignore[union-attr]
+            if not slug.ispkg:
+                continue
+            name = f"{family.name}/{slug.name.replace('_', '-')}"
+            if missing := [file for file in RULE_FILES if not (folder / file).is_file()]:
+                warnings.warn(IncompleteRule(f"rule {name} is left out: {folder} has no {', '.join(missing)}"), stacklevel=2)
+                continue
+            found[name] = Rule(name, RuleFile(folder / "rule.py", f"{package}.{family.name}.{slug.name}.rule"))
     return dict(sorted(found.items(), key=lambda item: (_family_order(item[0]), item[0])))
 
 

@@ -60,7 +60,7 @@ def _observed_drop(original: Any, name: str, session: Session, probe: Modes) -> 
     thread = session.thread
 
     def drop(*args: Any, **kwargs: Any) -> Any:
-        if not session.coasting and not is_compiling() and thread.depth and not thread.busy:
+        if not is_compiling() and not session.coasting and thread.depth and not thread.busy:
             guard(probe, saw, name, args, kwargs)
         return original(*args, **kwargs)
     return patching.shadow(drop, original)  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def _observed_norm(original: Any, session: Session, probe: Modes) -> Any:
     is_compiling, thread = torch.compiler.is_compiling, session.thread
 
     def batch_norm(*args: Any, **kwargs: Any) -> Any:
-        if not session.coasting and not is_compiling() and thread.depth and not thread.busy:
+        if not is_compiling() and not session.coasting and thread.depth and not thread.busy:
             probe.saw_norm(args, kwargs)
         return original(*args, **kwargs)
     return patching.shadow(batch_norm, original)  # type: ignore[arg-type]

@@ -39,7 +39,7 @@ def _maker(session: Session, probe: Norms) -> Callable[[Any], Any]:
     def make(original: Any) -> Any:
         def batch_norm(*args: Any, **kwargs: Any) -> Any:
             training = args[5] if len(args) > 5 else kwargs.get("training", False)
-            if not training or session.coasting or is_compiling() or not session.active or thread.busy or probe.inside:
+            if is_compiling() or not training or session.coasting or not session.active or thread.busy or probe.inside:
                 return original(*args, **kwargs)
             guard(probe, saw, args, kwargs)
             probe.inside = True  # under a function mode the call comes back through this very name

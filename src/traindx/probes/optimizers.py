@@ -130,32 +130,44 @@ def announce(optimizer: Optimizer, session: Session, site: Site | None) -> int:
 def _observed_zero(original: Any, session: Session) -> Any:
     def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
         if session.watching:
-            session.event("zero_grad", sites.here(2), session.ids.of(self))
+            session.tell(_zeroed, session, self, sites.here(2))
         return original(self, *args, **kwargs)
     return patching.dressed(zero_grad, original)
 
 
-_building: weakref.WeakSet[Any] = weakref.WeakSet()
+def _zeroed(session: Session, thing: Any, site: Site | None) -> None:
+    session.event("zero_grad", site, session.ids.of(thing))
+
+
+_building: set[int] = set()  # identities of schedulers; one may have no hash
 
 
 def _observed_scheduler(original: Any, session: Session) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        _building.add(self)  # the constructor takes a first step of its own
+        _building.add(id(self))  # the constructor takes a first step of its own
         try:
             original(self, *args, **kwargs)
         finally:
-            _building.discard(self)
+            _building.discard(id(self))
         if session.watching:
-            Optimizers.of(session).scheduler_made(self, sites.here(2))
+            session.tell(_made, session, self, sites.here(2))
     return patching.dressed(__init__, original)
 
 
 def _observed_schedule(original: Any, session: Session) -> Any:
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if session.watching and self not in _building:
-            Optimizers.of(session).scheduler_stepped(self, args, kwargs, sites.here(2))
+        if session.watching and id(self) not in _building:
+            session.tell(_stepped, session, self, args, kwargs, sites.here(2))
         return original(self, *args, **kwargs)
     return patching.dressed(step, original)
+
+
+def _made(session: Session, scheduler: Any, site: Site | None) -> None:
+    Optimizers.of(session).scheduler_made(scheduler, site)
+
+
+def _stepped(session: Session, scheduler: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None) -> None:
+    Optimizers.of(session).scheduler_stepped(scheduler, args, kwargs, site)
 
 
 def _install_clips(session: Session) -> None:
@@ -180,12 +192,16 @@ def _clip_maker(session: Session, name: str) -> Any:
             with session.quiet():
                 norm = original(parameters, *args, **kwargs)
             limit = args[0] if args else kwargs.get("max_norm", kwargs.get("clip_value"))
-            Optimizers.of(session).clipped(name, parameters, limit, norm, sites.here(2))
+            session.tell(_clipped, session, name, parameters, limit, norm, sites.here(2))
             return norm
         shadowed = patching.dressed(clip, original)
         shadowed._traindx = True
         return shadowed
     return make
+
+
+def _clipped(session: Session, name: str, parameters: Any, limit: Any, norm: Any, site: Site | None) -> None:
+    Optimizers.of(session).clipped(name, parameters, limit, norm, site)
 
 
 def _install_scaler(session: Session) -> None:

@@ -245,6 +245,7 @@ class Session:
         self._events: list[Event] = []
         self._made_events: dict[tuple[Any, ...], Event] = {}  # those of the next step are the same: made once
         self._patterns: dict[tuple[Any, ...], _Pattern] = {}
+        self._failed: set[tuple[str, type[BaseException]]] = set()  # said once
         self._pid = os.getpid()
         self._ended = False
 
@@ -314,7 +315,17 @@ class Session:
                 every[name] = [entry for entry in hooks if entry[0] is not probe]
         self.failed(type(probe).__name__, problem)
 
+    def tell(self, function: Callable[..., Any], *args: Any) -> None:
+        """Our part of a patch: what goes wrong there does not reach the program."""
+        try:
+            function(*args)
+        except Exception as problem:
+            self.failed(getattr(function, "__qualname__", "patch"), problem)
+
     def failed(self, name: str, problem: BaseException) -> None:
+        if (name, type(problem)) in self._failed:
+            return
+        self._failed.add((name, type(problem)))
         if os.environ.get("TRAINDX_DEBUG"):
             import traceback
             traceback.print_exception(problem)

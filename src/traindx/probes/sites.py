@@ -88,6 +88,9 @@ def at(filename: str, line: int, function: str = "") -> Site:
 
 def _shown(filename: str) -> str:
     """Relative to the working directory when it lies below it."""
-    path = os.path.abspath(filename) if not filename.startswith("<") else filename
-    below = os.getcwd() + os.sep
+    try:
+        path = os.path.abspath(filename) if not filename.startswith("<") else filename
+        below = os.getcwd() + os.sep
+    except OSError:  # the working directory has been removed
+        return filename
     return path[len(below):] if path.startswith(below) else path

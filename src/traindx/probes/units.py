@@ -43,7 +43,7 @@ def _maker(name: str, session: Session, probe: Units) -> Callable[[Any], Any]:
 
     def make(original: Any) -> Any:
         def activation(*args: Any, **kwargs: Any) -> Any:
-            if not probe.on or session.coasting or is_compiling() or thread.busy or not enabled() or not session.active:
+            if is_compiling() or not probe.on or session.coasting or thread.busy or not enabled() or not session.active:
                 return original(*args, **kwargs)
             before = args[0].grad_fn if args and is_plain(args[0]) else None
             output = original(*args, **kwargs)
