@@ -52,11 +52,12 @@ class Backwards(Probe):
     """Every backward, with the value it started from."""
 
     areas = ("loss", "optim", "curve")
-    always = ("on_scaler", "before_backward", "on_tick")
+    always = ("on_scaler", "before_backward")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._roots: list[float] = []
+        self._step = 0  # theirs
         self._scale = 1.0  # of a GradScaler, for the next backward
 
     def on_scaler(self, run: ScalerRun) -> None:
@@ -70,6 +71,8 @@ class Backwards(Probe):
             return
         self.session.event("backward", run.site)
         if run.value is not None:
+            if self._step != self.session.step:
+                self._step, self._roots = self.session.step, []
             self._roots.append(run.value / self._scale)
             self.session.values["loss"] = sum(self._roots) / len(self._roots)
         self._scale = 1.0
@@ -82,6 +85,3 @@ class Backwards(Probe):
         self.session.emit(BackwardCall(
             step=self.session.step, site=run.site, value=run.value, root_op=type(node).__name__ if node is not None else "",
             accumulate=run.accumulate, create_graph=run.create_graph, keep_graph=run.keep_graph))
-
-    def on_tick(self, step: int) -> None:
-        self._roots.clear()

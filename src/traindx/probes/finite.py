@@ -43,7 +43,7 @@ class Finite(Probe):
 
     areas = ("numeric",)
     unpacking = False
-    always = ("before_forward", "on_loss", "before_backward", "after_backward", "on_tick")
+    always = ("before_forward", "on_loss", "before_backward", "after_backward")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -56,6 +56,7 @@ class Finite(Probe):
         self._leaves: list[weakref.ref[Tensor]] = []
         self._models: dict[int, weakref.ref[Any]] = {}
         self._inputs: list[weakref.ref[Tensor]] = []
+        self._inputs_of = 0  # step
         self._loss_site: Site | None = None
         self._lines: list[graph.Lines] = []
         self._plans: dict[int, graph.Plan | None] = {}
@@ -75,6 +76,8 @@ class Finite(Probe):
         self._optimizers.append(weakref.ref(optimizer))
 
     def before_forward(self, run: ForwardRun) -> None:
+        if self._inputs_of != self.session.step:
+            self._inputs_of, self._inputs = self.session.step, []
         if len(self._inputs) < 32:
             alone = len(run.args) == 1 and not run.kwargs and type(run.args[0]) is Tensor
             self._inputs += [weakref.ref(t) for t in (run.args if alone else tensors_in((run.args, run.kwargs), 4))]
@@ -84,6 +87,7 @@ class Finite(Probe):
     def on_loss(self, run: LossRun) -> None:
         self._loss_site = run.site
         if run.grad and self._named < NAMED and (value := run.value) is not None and not math.isfinite(value):
+            self.session.wake()
             self._loss_fault = self._of_loss(run, value)
         if len(self._inputs) < 32 and isinstance(run.target, Tensor):
             self._inputs.append(weakref.ref(run.target))
@@ -256,9 +260,11 @@ class Finite(Probe):
         if event.what == "scale":
             self._scaled = True
 
+    def on_wake(self, missed: int) -> None:
+        self._steps += missed
+
     def on_tick(self, step: int) -> None:
         self._steps += 1
-        self._inputs.clear()
         self._loss_fault = None
         if self._bad_root or self._bad_gradients or self.session.detailed:
             self._take_stock(step)

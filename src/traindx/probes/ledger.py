@@ -314,7 +314,7 @@ class FedLedger(Probe):
     """Inputs and targets by model, split and time."""
 
     areas = ("data", "loss")
-    always = ("on_batch", "before_forward", "on_loss", "before_backward")
+    always = ("on_batch", "before_forward", "on_loss")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

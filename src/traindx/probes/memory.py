@@ -18,6 +18,7 @@ from traindx.probes.tensors import plain, tensors_in
 ALL_UP_TO = 64  # results of a line that are all watched; after them some 32 to each doubling, each standing for several
 MOST_NODES = 20_000
 CENSUSES = 40
+CENSUS_EVERY = 64  # steps at least
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -59,11 +60,12 @@ class Survivors(Probe):
     """Takes a census of past results now and then; how many are alive tells whether somebody keeps them."""
 
     areas = ("memory",)
-    always = ("on_loss", "after_forward", "before_backward", "on_tick")
+    always = ("on_loss", "after_forward", "before_backward")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._lines: dict[tuple[int, str], _Line] = {}
+        self._counted_at = 0  # step
         self._budget = Budget(session, 0.005)
         self._last: weakref.ref[Tensor] | None = None  # the latest loss: it need not be watched again as a root
         self._roots: list[tuple[int, int]] = []
@@ -118,7 +120,7 @@ class Survivors(Probe):
             line.outputs.append((step, weight, weakref.ref(storage), size))
 
     def on_tick(self, step: int) -> None:
-        if (self.session.detailed or step % 64 == 0) and self._budget.allows():
+        if (self.session.detailed or step - self._counted_at >= CENSUS_EVERY) and self._budget.allows():
             with self._budget.paying():
                 self._take_census(step)
 
@@ -126,6 +128,7 @@ class Survivors(Probe):
         self._take_census(self.session.step)
 
     def _take_census(self, step: int) -> None:
+        self._counted_at = step
         resident = _resident()
         for number, line in enumerate(self._lines.values()):
             census = _census(line, step, resident)

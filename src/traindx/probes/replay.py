@@ -112,7 +112,6 @@ def branch(session: Session, about: Iterable[Any] = (), seconds: float = SECONDS
 class Replays(Probe):
     """The one child that may be running, and how many there have been."""
 
-    always = ("on_tick",)
     instance: Replays | None = None
 
     def __init__(self, session: Session) -> None:
@@ -144,6 +143,9 @@ class Replays(Probe):
     def on_tick(self, step: int) -> None:
         if self._running is not None:
             self._poll()
+
+    def rests(self) -> bool:
+        return self._running is None
 
     def at_end(self) -> None:
         deadline = time.monotonic() + LAST_WAIT
