@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindx.core.findings import Judged
-from traindx.core.pins import VERIFICATION, VERIFICATION_STEPS, WAYS, pin_holds
+from traindx.core.pins import VERIFICATION, VERIFICATION_STEPS, pin_holds, pins
 from traindx.core.text import EMPTY, Text
 from traindx.core.trials import Condition, Trace, Trial
 from traindx.experiments.bench import Bench
@@ -35,7 +35,7 @@ class Case:
     repeatable: bool | None = None
     pinned_by: str | None = None
     pin_why: Text = EMPTY
-    pin_way: str = "auto"
+    pin: tuple[Condition, ...] = ()  # holds a few samples, with all that it needs
     findings: list[Judged] = field(default_factory=list)
     remarks: list[Text] = field(default_factory=list)
 
@@ -61,7 +61,8 @@ class Case:
 
     def pinned(self, samples: int | None = FEW) -> Trial:
         """The program on one batch, without what would keep it from fitting."""
-        return self.bench.plain.under(Condition("pin_batch", {"samples": samples, "way": self.pin_way}), *CALM)
+        held = (Condition(c.name, {**c.settings, "samples": samples}) if c.name == "pin_batch" else c for c in self.pin)
+        return self.bench.plain.under(*held, *CALM)
 
 
 def plain_runs(bench: Bench) -> list[Trace]:
@@ -91,8 +92,7 @@ def cannot_be_examined(plain: Trace, seconds: float) -> Text | None:
 
 def hold_batch(case: Case) -> None:
     """Tries to hold a batch, one way after the other; believed only when the loss stands still while the weights do."""
-    for way in WAYS:
-        case.pin_way = way
+    for case.pin in pins(FEW):
         still = case.pinned().under(*(condition for condition in VERIFICATION if condition not in CALM))
         trace = case.bench.one(HOLDING, still.for_steps(VERIFICATION_STEPS))
         holds, why = pin_holds(trace)

@@ -73,7 +73,8 @@ def examine(case: Case) -> StepResult:
     return result
 
 
-GAUGES = (Gauge("label_floor"), Gauge("initial_loss"))
+HELD = 3  # the step from which a batch is held in every way
+GAUGES = (Gauge("label_floor", {"at": HELD}), Gauge("initial_loss", {"at": HELD}))
 
 
 def _facts(trace: Trace) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def sharpness(case: Case) -> Sharpness | None:
     """Measured at the start of a fit of the held samples."""
     if case.pinned_by is None:
         return None
-    trace = case.bench.one(SHARPNESS, case.pinned(None).measuring(Gauge("sharpness")).for_steps(2))
+    trace = case.bench.one(SHARPNESS, case.pinned(None).measuring(Gauge("sharpness", {"at": HELD})).for_steps(HELD + 1))
     value = (trace.facts.get("sharpness") or {}).get("value")
     return Sharpness(value, 2 / value) if isinstance(value, (int, float)) and value > 0 else None
 

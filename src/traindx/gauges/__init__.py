@@ -83,6 +83,20 @@ class Watcher:
         """The trial is over."""
 
 
+class FromStep(Watcher):
+    """A gauge with the setting ``at``: the step from which it looks, as where a batch is held from the third step on."""
+
+    settings: ClassVar[dict[str, Any]] = {"at": 1}
+    step = 1
+
+    @property
+    def waiting(self) -> bool:
+        return self.step < int(self.asked["at"])
+
+    def after_step(self, optimizer: torch.optim.Optimizer, step: int) -> None:
+        self.step = step + 1
+
+
 class Watchers:
     """All gauges of a trial. ``tell`` runs one hook of each: what they call of torch is not watched, what they raise is kept
     from the program and reported as not measured."""

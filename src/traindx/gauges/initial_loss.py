@@ -10,7 +10,7 @@ from torch import Tensor
 from traindx.core.codec import encode
 from traindx.core.observed import Site
 from traindx.core.text import Text
-from traindx.gauges import Watcher
+from traindx.gauges import FromStep
 from traindx.gauges.tools.gaussian import implied_std
 from traindx.gauges.tools.losscalls import LossCall
 
@@ -18,7 +18,7 @@ NO_LOSS = Text("The program called no loss function of torch with gradients on."
 NO_FORMULA = Text("There is no formula for the first value of {function} here.", "这里没有 {function} 初始值的公式。")
 
 
-class Measurement(Watcher):
+class Measurement(FromStep):
     """Value: ``function``, ``site``, ``value``, ``chance`` (the loss at logits or outputs 0), ``formula`` of it, ``constant``
     (the loss of the best constant output), ``excess`` over chance, in nats a sample where ``kind`` is classes or binary, and
     ``error``, the standard error of ``value`` over the elements of the batch. Of very large outputs only the first rows
@@ -30,6 +30,8 @@ class Measurement(Watcher):
     """
 
     def on_loss(self, function: str, input: Tensor, target: Any, value: Tensor, kwargs: dict[str, Any], site: Site | None) -> None:
+        if self.waiting:
+            return
         call = LossCall(function, input, target, value, kwargs, site)
         if call.kind == "other":
             return self.not_measured(NO_FORMULA.fill(function=function))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from traindx.core.codec import encode
 from traindx.core.observed import Site
 from traindx.core.text import Text
-from traindx.gauges import Watcher
+from traindx.gauges import FromStep
 from traindx.gauges.tools.losscalls import LossCall
 from traindx.probes.tensors import tensors_in
 
@@ -22,7 +22,7 @@ TOO_LARGE = Text("The outputs are too large to copy: {elements} numbers.", "输�
 NO_FORMULA = Text("There is no formula for the lowest value of {function}.", "没有 {function} 最低值的公式。")
 
 
-class Measurement(Watcher):
+class Measurement(FromStep):
     """Value: ``samples``, ``distinct`` inputs, ``conflicts`` (samples whose input also occurs with another label), ``floor``
     (the lowest loss that any function of the input reaches on this batch), ``without_conflict`` (the same, had every sample
     an input of its own: 0, or what label smoothing costs) and ``double_activation`` (the floor where softmax or sigmoid was
@@ -33,9 +33,13 @@ class Measurement(Watcher):
         self._inputs: list[Tensor] = []
 
     def before_forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self.waiting:
+            return
         self._inputs += [tensor.detach().clone() for tensor in tensors_in((args, without_labels(kwargs)))]
 
     def on_loss(self, function: str, input: Tensor, target: Any, value: Tensor, kwargs: dict[str, Any], site: Site | None) -> None:
+        if self.waiting:
+            return
         call = LossCall(function, input, target, value, kwargs, site)
         if not self._inputs:
             return self.not_measured(NO_INPUTS)
