@@ -184,7 +184,8 @@ def test_with_network_it_is_the_users(here_now, tmp_path):
     assert trace.output.strip() == "reached"
 
 
-def test_environment_keeps_trackers_and_hubs_quiet(tmp_path):
+def test_environment_keeps_trackers_and_hubs_quiet(tmp_path, monkeypatch):
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     (tmp_path / "train.py").write_text(
         "import os, tempfile\nprint(os.environ['WANDB_MODE'], os.environ.get('HF_HUB_OFFLINE'), os.environ['OMP_NUM_THREADS'])\n"
         "assert tempfile.gettempdir() == os.environ['TMPDIR'] != '/tmp'")

@@ -26,5 +26,5 @@ class Model(L.LightningModule):
         return torch.optim.Adam(self.parameters(), lr=1e-3)
 
 
-trainer = L.Trainer(max_epochs=5, logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, accelerator="cpu")
+trainer = L.Trainer(max_epochs=13, logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, accelerator="cpu")
 trainer.fit(Model(), DataLoader(TensorDataset(x, y), 32, shuffle=True))

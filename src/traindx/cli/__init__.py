@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str], language: Language) -> int:
-    parser = build_parser(language)
+    parser = build_parser(language, words[:1])
     if not words:
         parser.print_help(sys.stderr)
         return BAD_USAGE
@@ -72,13 +72,16 @@ def _run(words: list[str], language: Language) -> int:
     return status
 
 
-def build_parser(language: Language) -> Parser:
-    """The parser of every command. The commands import what they need when they run, so that this stays quick."""
+def build_parser(language: Language, asked: Sequence[str] = ()) -> Parser:
+    """The parser of the command asked for, else of every one: importing all of them takes longer than a short answer may.
+
+    The commands import what they need when they run.
+    """
     parser = Parser(prog=messages.NAME, language=language, description=messages.ABOUT.say(language))
     version = f"{messages.NAME} {__version__}"
     parser.add_argument("--version", action="version", version=version, help=messages.OPT_VERSION.say(language))
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for name in COMMANDS:
+    for name in [name for name in COMMANDS if name in asked] or COMMANDS:
         module = importlib.import_module(f"{__name__}.{name}")
         details = getattr(module, "DETAILS", module.ABOUT).say(language)
         sub = commands.add_parser(name, language=language, help=module.ABOUT.say(language), description=details)

@@ -109,6 +109,9 @@ class Spectral(Probe):
     def _look(self, norm: Any, module: nn.Module, weight: Tensor, updated: bool, site: Site | None) -> None:
         id = self.session.ids.of(module)
         if module in self._known or updated:
+            if module not in self._known:  # warm from the start
+                self.session.emit(SpectralCold(step=self.session.step, key=f"spectral-{id}", sigma=None, shape=shape_of(weight), site=site,
+                                               made_at=modules.made_at(module)))
             self._known.add(module)
             if (cold := self._cold.pop(id, None)) is not None:
                 self.session.emit(replace(cold, updated=True))

@@ -51,7 +51,12 @@ def forward_key(run: ForwardRun) -> Key:
     first = run.args[0] if run.args else None
     if not isinstance(first, Tensor):
         first = next(tensors_in((run.args, run.kwargs), 1), None)
-    return run.model, id(run.site), run.training and run.grad, first.shape[0] if first is not None and first.dim() else None
+    return run.model, id(run.site), run.training and run.grad, _size(first)
+
+
+def _size(tensor: Tensor | None) -> int | None:
+    """Of dim 0; a nested tensor has no sizes to tell."""
+    return None if tensor is None or tensor.is_nested or not tensor.dim() else int(tensor.shape[0])
 
 
 def loss_key(run: LossRun) -> Key:

@@ -25,11 +25,11 @@ class AutocastReach(Observation):
 
 @dataclass(frozen=True, kw_only=True)
 class SpectralCold(Observation):
-    """A layer under ``torch.nn.utils.spectral_norm`` that ran in eval mode before any power iteration: the largest singular value of
-    the weight that it used (1 where the estimate is right). ``key`` names the layer.
+    """A layer under ``torch.nn.utils.spectral_norm``. ``sigma``, where it ran in eval mode before any power iteration: the largest
+    singular value of the weight that it used (1 where the estimate is right). ``key`` names the layer.
     """
 
-    sigma: float
+    sigma: float | None
     shape: tuple[int, ...]
     site: Site | None
     made_at: Site | None

@@ -77,10 +77,10 @@ SIGMA = Text("largest singular value of the weight in use", "实际使用的权�
 
 
 def check(layers: list[SpectralCold]) -> Iterator[Finding]:
-    cold = [layer for layer in layers if layer.sigma > OFF]
+    cold = [(layer.sigma, layer) for layer in layers if layer.sigma is not None and layer.sigma > OFF]
     if cold:
-        worst = max(cold, key=lambda layer: layer.sigma)
+        sigma, worst = max(cold, key=lambda pair: pair[0])
         where, also = pointing(worst.site, worst.made_at)
-        yield Finding(cause=CAUSE.fill(shape=list(worst.shape), sigma=number(worst.sigma)), fix=FIX, where=where, also=also,
-                      evidence=(Evidence(SIGMA, number(worst.sigma), "1", step=worst.step),), first_step=worst.step,
+        yield Finding(cause=CAUSE.fill(shape=list(worst.shape), sigma=number(sigma)), fix=FIX, where=where, also=also,
+                      evidence=(Evidence(SIGMA, number(sigma), "1", step=worst.step),), first_step=worst.step,
                       level="note" if worst.updated else None)
