@@ -24,7 +24,7 @@ SCRIPT = Path(__file__).parent / "lr_problems" / "problem.py"
 PROBLEMS = {
     "Adam, batch 64": [], "Adam, batch 8, 30 % wrong labels": ["--batch", "8", "--wrong", "0.3"],
     "SGD": ["--optimizer", "sgd"], "SGD from tiny weights": ["--optimizer", "sgd", "--tiny"],
-    "Adam, inputs unscaled": ["--unscaled"], "random labels": ["--wrong", "1.0", "--steps", "100"]}
+    "Adam, inputs unscaled": ["--unscaled"], "random labels": ["--wrong", "1.0"]}
 GRID = [10 ** (k / 2) for k in range(-10, 3)]
 CLASSIC = [1e-7 * 10 ** (8 * k / 99) for k in range(100)]
 REFUSED = "random labels"
@@ -99,7 +99,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
-    rows = [row(name, arguments) for name, arguments in PROBLEMS.items()]
+    rows = []
+    for name, arguments in PROBLEMS.items():
+        rows.append(row(name, arguments))
+        print(*rows[-1], sep="  ", flush=True)
     heads = ["problem", "best of full runs", "traindx", "holds it (or within 3x)", "steepest / best", "minimum/10 / best", "valley / best"]
     lines = ["| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *rows)]
     text = "\n".join(lines) + "\n"
