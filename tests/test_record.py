@@ -479,13 +479,14 @@ def test_a_pid_that_somebody_else_has_now_is_not_the_run(tmp_path):
     assert is_running(tmp_path, me | {"pid": gone.pid}, [me]), "the script outlives the one that started it"
 
 
-def test_a_full_disk_stops_the_recording_and_not_the_training(tmp_path):
+def test_a_full_disk_stops_the_recording_and_not_the_training(tmp_path, capfd):
     from traindx.probes.recorder import Recorder
     (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
     recorder = Recorder(tmp_path)
     recorder.metrics(1, {"loss": 1.0})
     recorder.metrics(2, {"loss": 1.0})  # nothing raised
     recorder.close()
+    assert capfd.readouterr().err.count("recording stopped (No space left on device)") == 1
 
 
 def test_a_folder_that_is_removed_stops_the_recording_and_not_the_training(tmp_path):
