@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,9 @@ def test_files_outside_of_all_places_are_refused(here_now, tmp_path):
     """Modes and times too, which Landlock alone would let pass."""
     if "overlay" not in here_now:
         pytest.skip("no overlay here")
-    outside = Path(sys.prefix, f"traindx-test-{os.getpid()}")
+    temporary = Path(tempfile.gettempdir()).resolve()
+    folder = sys.base_prefix if temporary in Path(sys.prefix).resolve().parents else sys.prefix  # not in a temporary folder
+    outside = Path(folder, f"traindx-test-{os.getpid()}")
     try:
         outside.write_text("as it was")
     except OSError:
