@@ -109,9 +109,9 @@ def test_files_outside_of_all_places_are_refused(here_now, tmp_path):
     """Modes and times too, which Landlock alone would let pass."""
     if "overlay" not in here_now:
         pytest.skip("no overlay here")
-    temporary = Path(tempfile.gettempdir()).resolve()
-    folder = sys.base_prefix if temporary in Path(sys.prefix).resolve().parents else sys.prefix  # not in a temporary folder
-    outside = Path(folder, f"traindx-test-{os.getpid()}")
+    places = [Path(tempfile.gettempdir()).resolve(), Path.home().resolve()]  # where a program may write, or seem to
+    folders = [folder for folder in (sys.prefix, sys.base_prefix, "/opt", "/srv", "/var/lib") if Path(folder).is_dir()]
+    outside = next(path for folder in folders if not set(places) & set((path := Path(folder, f"traindx-test-{os.getpid()}").resolve()).parents))
     try:
         outside.write_text("as it was")
     except OSError:
