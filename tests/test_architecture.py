@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "traindx"
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.name not in ("bad.py", "good.py"))
-TORCH_ALLOWED = ("probes", "interventions", "gauges", "perform", "estimate", "experiments")
+TORCH_ALLOWED = ("probes", "interventions", "gauges", "perform", "estimate", "experiments", "labs")
 NUMPY_ALLOWED = ("samples",)  # and no torch
 # what each part may import of traindx; parts that are not named may import anything
 MAY_IMPORT = {
@@ -19,6 +19,8 @@ MAY_IMPORT = {
     "rules": {"core", "signals"},
     "probes": {"core", "probes"},
     "boot": {"core", "probes", "boot"},
+    "figures": {"core", "figures", "signals"},
+    "labs": {"core", "figures", "labs", "estimate", "tree", "rules"},
     "reporters": {"core", "signals", "reporters", "messages", "__version__"},
 }
 
