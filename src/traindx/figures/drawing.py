@@ -36,7 +36,7 @@ def _cross(series: Series, chart: Chart, language: Language) -> dict[str, Any]:
     seen = [y for y in series.y if math.isfinite(y)]
     top = max(seen, default=1.0) if not chart.y.range else chart.y.range[1]
     name = DIVERGED.fill(name=series.name, x=number(at or 0.0)).say(language)
-    return {"name": name, "type": "scatter", "mode": "markers", "x": [at], "y": [top],
+    return {"name": name, "type": "scatter", "mode": "markers", "x": [at], "y": [top], "cliponaxis": False,
             "marker": {"color": COLOURS["bad"], "symbol": "x", "size": 11}}
 
 
