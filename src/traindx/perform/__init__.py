@@ -45,6 +45,7 @@ class _Performance:
         self.began = time.perf_counter()
         self.session: Any = None
         self.ended = False
+        self.problem: BaseException | None = None  # that ended the program
         self.interventions: list[Intervention] = []
         self.stage = Stage(send, trial.budget.steps, self.stop)
 
@@ -86,6 +87,7 @@ class _Performance:
             return "script", "" if stop.code in (None, 0) else f"SystemExit: {stop.code}"
         except BaseException as problem:
             traceback.print_exc()
+            self.problem = problem
             return "raised", running.told(problem)
         return "script", ""
 
@@ -99,7 +101,7 @@ class _Performance:
             return
         self.ended = True
         if self.session is not None:
-            self.session.end({"steps": "max-steps", "raised": "raised"}.get(ended, "finished"), error or None)
+            self.session.end({"steps": "max-steps", "raised": "raised"}.get(ended, "finished"), error or None, self.problem)
         self.stage.end()
         _flush()
         usage = resource.getrusage(resource.RUSAGE_SELF)
