@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 Parameters = list[Tensor]  # weight [copies, fan_in, fan_out] and bias [copies, 1, fan_out] of each layer
-GONE = 1e8  # a loss this many times its start is called diverged, and the curve ends there
+GONE = 1e10  # a loss this many times its start is called diverged, and the curve ends there
 
 
 def dice(seed: int) -> torch.Generator:
@@ -53,26 +53,22 @@ def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def descend(parameters: Parameters, objective: Callable[[Parameters, int], Tensor], steps: int, rates: Tensor, *,
-            watch: Callable[[Parameters], Tensor] | None = None, decay: float = 0.0) -> Tensor:
-    """Gradient descent in place, each copy with its own rate: the watched losses at 0 .. steps [steps + 1, copies].
+            watch: Callable[[Parameters], Tensor] | None = None, decay: Tensor | float = 0.0) -> Tensor:
+    """Gradient descent in place, each copy with its own rate (and decay): the watched losses at 0 .. steps [steps + 1, copies].
 
     ``objective(parameters, step)`` is what is descended, [copies]; ``watch`` (the objective, if not given) is what is recorded.
     """
-    rates = rates.view(-1, 1, 1)
-    seen = [_record(parameters, objective, watch, 0)]
+    rates, shrink = (torch.as_tensor(each, dtype=torch.float64).view(-1, 1, 1) for each in (rates, rates * decay))
+    seen = []
     for step in range(steps):
-        gradients = torch.autograd.grad(objective(parameters, step).sum(), parameters)
+        losses = objective(parameters, step)
+        gradients = torch.autograd.grad(losses.sum(), parameters)
         with torch.no_grad():
+            seen.append(watch(parameters) if watch else losses.detach())
             for parameter, gradient in zip(parameters, gradients):
-                parameter.sub_(rates * (gradient + decay * parameter))
-        seen.append(_record(parameters, objective, watch, step + 1))
-    return torch.stack(seen)
-
-
-def _record(parameters: Parameters, objective: Callable[[Parameters, int], Tensor], watch: Callable[[Parameters], Tensor] | None,
-            step: int) -> Tensor:
+                parameter.sub_(rates * gradient + shrink * parameter)
     with torch.no_grad():
-        return watch(parameters) if watch else objective(parameters, step)
+        return torch.stack([*seen, watch(parameters) if watch else objective(parameters, steps)])
 
 
 def curve(losses: Sequence[float], start: float | None = None) -> list[float]:
@@ -84,3 +80,9 @@ def curve(losses: Sequence[float], start: float | None = None) -> list[float]:
         alive = alive and abs(loss) <= limit
         drawn.append(loss if alive else float("inf"))
     return drawn
+
+
+def climb(losses: Sequence[float]) -> float:
+    """The share of a curve's whole way that leads up: 0 falls all along, 0.5 comes back to where it began, 1 only rises."""
+    moves = [after - before for before, after in pairwise(losses)]
+    return sum(move for move in moves if move > 0) / max(sum(map(abs, moves)), 1e-300)

@@ -11,7 +11,7 @@ import torch
 from traindx.core.text import Text, number, same
 from traindx.figures import Axis, Chart, Mark, Series
 from traindx.labs.lab import Lab, Level, Outcome, Slider, State, Table, grid, seed
-from traindx.labs.nets import copies_of, curve, descend, dice, forward, mlp, normal, squared_error
+from traindx.labs.nets import climb, copies_of, curve, descend, dice, forward, mlp, normal, squared_error
 
 RATES = grid(1e-6, 10, 29, log=True)  # four to a decade
 STEPS, SAMPLES, BATCH = 60, 32, 4
@@ -57,8 +57,7 @@ def shape_of(losses: tuple[float, ...]) -> Shape:
     """The four shapes of a loss curve, judged by where it ends and how much of its way leads up."""
     if not math.isfinite(losses[-1]) or losses[-1] > losses[0]:
         return RUNS
-    moves = [after - before for before, after in pairwise(losses)]
-    if sum(move for move in moves if move > 0) > JUMPY * sum(map(abs, moves)):
+    if climb(losses) > JUMPY:
         return JUMPS
     return FLAT if losses[-1] > LITTLE * losses[0] else FALLS
 
@@ -84,7 +83,7 @@ def compute(state: State) -> Outcome:
 def _end(losses: tuple[float, ...]) -> Text:
     if math.isfinite(losses[-1]):
         return same(number(losses[-1]))
-    return Text("beyond 10^8 times that (from step {k} on)", "起点的 10^8 倍以上（从第 {k} 步起）").fill(k=losses.index(math.inf))
+    return Text("beyond 10^10 times that (from step {k} on)", "起点的 10^10 倍以上（从第 {k} 步起）").fill(k=losses.index(math.inf))
 
 
 def interval(last: list[float]) -> tuple[float, float]:
