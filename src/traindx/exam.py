@@ -11,13 +11,15 @@ from traindx.core.recording import Recording, Tail
 from traindx.core.text import Text
 from traindx.diagnosis import diagnose
 from traindx.errors import UsageError
-from traindx.experiments import capacity, data, numerics, output, overfit, rate, scales, seeds
+from traindx.experiments import capacity, data, numerics, output, overfit, rate, resume, scales, seeds
 from traindx.experiments.bench import Bench, OutOfTime
 from traindx.experiments.case import Case, cannot_be_examined, hold_batch, plain_runs, same
 from traindx.experiments.proofs import prove
 
 STEPS: tuple[str, ...] = ("overfit", "data", "output", "lr", "init", "numerics", "capacity")
 SEEDS = "seeds"
+RESUME = resume.NAME
+ASIDE = (SEEDS, RESUME)  # asked for by name only: they are no steps of the tree
 NOT_REACHED = Text("step {step} comes first", "要先过第 {step} 步")
 NO_TIME = Text("the time for this exam was used up (--total-seconds)", "这次检查的时间用完了（--total-seconds）")
 STOPPED = Text("stopped by Ctrl-C", "按 Ctrl-C 中止")
@@ -34,7 +36,7 @@ LOUD = ("error", "warning")
 
 def chosen_steps(words: Sequence[str]) -> tuple[str, ...]:
     """Names of steps from ``overfit``, ``0``, ``lr,init`` ... Raises UsageError for an unknown one."""
-    known = (*STEPS, SEEDS)
+    known = (*STEPS, *ASIDE)
     names = [name.strip() for word in words for name in word.split(",") if name.strip()]
     out = []
     for name in names:
@@ -45,30 +47,34 @@ def chosen_steps(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(out)
 
 
-def examine(bench: Bench, script: str, steps: Collection[str] = (), everything: bool = False, seed_count: int = 5) -> ExamReport:
-    """Walks the steps; with ``everything`` past those that fail. Ctrl-C and the end of time keep what is done."""
+def examine(bench: Bench, script: str, steps: Collection[str] = (), everything: bool = False, seed_count: int = 5,
+            resume_args: str | None = None) -> ExamReport:
+    """Walks the steps; with ``everything`` past those that fail. Ctrl-C and the end of time keep what is done.
+    ``resume_args``: what is added to the command to resume."""
     report = ExamReport(script)
     began = time.monotonic()
     try:
         _walk(bench, report, steps, everything, seed_count)
+        if RESUME in steps and not report.impossible:
+            report.steps.append(resume.examine(bench, report.repeatable, resume_args))
     except KeyboardInterrupt:
         report.interrupted = True
-        _fill(report, STOPPED)
+        _fill(report, STOPPED, steps)
     except OutOfTime:
         report.unfinished = True
-        _fill(report, NO_TIME)
+        _fill(report, NO_TIME, steps)
     report.trials, report.seconds = bench.run_count, time.monotonic() - began
     return report
 
 
 def _walk(bench: Bench, report: ExamReport, steps: Collection[str], everything: bool, seed_count: int) -> None:
-    case = begin(bench, report)
+    case = begin(bench, report, steps)
     if case is None:
         return
     if SEEDS in steps:
         report.seeds, _ = seeds.spread(bench, seed_count)
     wanted = set(STEPS).intersection(steps) if steps else set(STEPS)
-    if not wanted or set(steps) == {SEEDS}:
+    if not wanted:
         return
     hold_batch(case)
     report.pinned_by = case.pinned_by
@@ -85,7 +91,7 @@ def _walk(bench: Bench, report: ExamReport, steps: Collection[str], everything: 
                 failed = number
 
 
-def begin(bench: Bench, report: ExamReport) -> Case | None:
+def begin(bench: Bench, report: ExamReport, steps: Collection[str] = ()) -> Case | None:
     """The first runs: does the program train, does it repeat itself, what do the rules say? None: no use to go on."""
     first, second = plain_runs(bench)
     report.sandbox = first.sandbox
@@ -93,7 +99,7 @@ def begin(bench: Bench, report: ExamReport) -> Case | None:
     if (why := cannot_be_examined(first, bench.plain.budget.seconds)) is not None:
         report.impossible = True
         report.remarks.append(CANNOT.fill(why=why))
-        _fill(report, why)
+        _fill(report, why, steps)
         return None
     if report.repeatable is False:
         report.remarks.append(NOT_REPEATABLE)
@@ -154,10 +160,13 @@ def _rate(case: Case, report: ExamReport) -> StepResult:
     return result
 
 
-def _fill(report: ExamReport, why: Text) -> None:
+def _fill(report: ExamReport, why: Text, asked: Collection[str] = ()) -> None:
     """The steps that were not reached, said to be so."""
-    for number in range(len(report.steps), len(STEPS)):
-        report.steps.append(StepResult(number, "not-checked", why))
+    if not asked or not set(asked) <= set(ASIDE):
+        for number in range(len([one for one in report.steps if one.step < len(STEPS)]), len(STEPS)):
+            report.steps.append(StepResult(number, "not-checked", why))
+    if RESUME in asked and not any(one.step == resume.STEP for one in report.steps):
+        report.steps.append(StepResult(resume.STEP, "not-checked", why))
 
 
 def prove_one(bench: Bench, script: str, rule: str) -> ExamReport:

@@ -52,7 +52,7 @@ def _item(number_: int, facts: Facts) -> Item:
 def settling(item: int, facts: Facts) -> str:
     """A command that exists and would settle an item."""
     from traindx.cli import COMMANDS
-    from traindx.exam import STEPS
+    from traindx.exam import ASIDE, STEPS
     argv = facts.run.fields.get("argv")
     command = " ".join([str(facts.run.fields.get("script", "SCRIPT")), *map(str, argv if isinstance(argv, list) else [])])
     wanted = {1: "data", 2: "data", 3: "data", 4: "data", 5: "exam", 6: "shapes", 9: "exam", 16: "exam", 8: "explain", 11: "explain",
@@ -64,7 +64,7 @@ def settling(item: int, facts: Facts) -> str:
     name = wanted.get(item)
     if name == "explain":
         return f"traindx explain {known[name][item]}"
-    if name == "exam" and steps[item] in STEPS:
+    if name == "exam" and steps[item] in (*STEPS, *ASIDE):
         return f"traindx exam --step {steps[item]} --json exam.json {command} && traindx checklist {facts.run.name} --exam exam.json"
     if name in COMMANDS and name != "exam":
         return f"traindx {name} {command}"

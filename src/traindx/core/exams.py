@@ -33,6 +33,7 @@ class StepResult:
     evidence: list[Evidence] = field(default_factory=list)
     curves: dict[str, Points] = field(default_factory=dict)
     log_x: bool = False
+    not_restored: tuple[str, ...] = ()  # of a resume: model, optimizer, scheduler, scaler, rng, sampler, counter
 
 
 @dataclass(frozen=True)

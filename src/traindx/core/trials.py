@@ -54,8 +54,18 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Interruption:
+    """A run that comes before another one in the same folders, and is killed when ``steps`` are done and the next would begin.
+    What it wrote, the other finds. ``{checkpoint}`` among the arguments of that one stands for the checkpoint written last."""
+
+    program: Program
+    steps: int
+
+
+@dataclass(frozen=True)
 class Trial:
-    """One run. ``reseed`` is added to every seed that the program sets; 0 leaves it as written."""
+    """One run. ``reseed`` is added to every seed that the program sets; 0 leaves it as written. ``without``: files that are
+    removed (in the sandbox) before it begins."""
 
     program: Program
     conditions: tuple[Condition, ...] = ()
@@ -64,6 +74,8 @@ class Trial:
     reseed: int = 0
     observe: bool = False  # also record what `traindx run` records, to be judged by the rules
     network: bool = False
+    after: Interruption | None = None
+    without: tuple[str, ...] = ()
 
     def under(self, *conditions: Condition, **changes: Any) -> Trial:
         """The same trial with more conditions, and other fields changed."""

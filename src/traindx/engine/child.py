@@ -70,7 +70,8 @@ def _perform(trial: Trial, sandbox: Sandbox, perform: Perform, send: Send) -> No
 
 
 def _inside(trial: Trial, sandbox: Sandbox) -> Trial:
-    return replace(trial, program=sandbox.program(trial.program))
+    after = trial.after and replace(trial.after, program=sandbox.program(trial.after.program))
+    return replace(trial, program=sandbox.program(trial.program), after=after, without=tuple(map(sandbox.inside, trial.without)))
 
 
 def _performer(name: str) -> Perform:

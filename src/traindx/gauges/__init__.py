@@ -61,6 +61,9 @@ class Watcher:
     def begin(self, stack: ExitStack) -> None:
         """Before the program starts: patches of its own go on ``stack``."""
 
+    def on_batch(self, loader: Any, iterator: Any) -> None:
+        """A DataLoader has handed out a batch, for training or not."""
+
     def before_forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A root module is about to be called with gradients on; never a loss module, never a module inside another."""
 

@@ -20,7 +20,7 @@ from traindx.errors import UsageError
 from traindx.interventions import build
 from traindx.interventions.tools.base import Intervention
 from traindx.interventions.tools.stage import Part, Send, Stage
-from traindx.perform import randomness, running
+from traindx.perform import interruption, randomness, running
 from traindx.perform.program import ProgramSeen
 from traindx.perform.tracer import Tracer
 from traindx.probes import sites
@@ -32,6 +32,10 @@ def perform(trial: Trial, send: Send, folder: Path, leave: Callable[[int], Any] 
     After the budget's steps the process ends by ``leave`` in the middle of the program, so that none of its ``finally``
     or ``atexit`` runs; else the function returns, whatever the program raised.
     """
+    for file in trial.without:
+        interruption.remove(file)
+    if trial.after is not None:
+        trial = interruption.before(trial, send, lambda first, say, saves: _Performance(first, say, folder, os._exit, saves).run())
     performance = _Performance(trial, send, folder, leave)
     try:
         performance.run()
@@ -40,7 +44,10 @@ def perform(trial: Trial, send: Send, folder: Path, leave: Callable[[int], Any] 
 
 
 class _Performance:
-    def __init__(self, trial: Trial, send: Send, folder: Path, leave: Callable[[int], Any]) -> None:
+    """``saves``: the trial's program is only run to be broken off, and these are noted."""
+
+    def __init__(self, trial: Trial, send: Send, folder: Path, leave: Callable[[int], Any], saves: interruption.Saves | None = None) -> None:
+        self.saves = saves
         self.trial, self.send, self.folder, self.leave = trial, send, folder, leave
         self.began = time.perf_counter()
         self.session: Any = None
@@ -69,12 +76,19 @@ class _Performance:
         stack.enter_context(self.stage)
         for intervention in self.interventions:
             stack.enter_context(intervention)
+        if self.saves is not None and self.trial.after is not None:
+            self._break_off(stack, self.saves, self.trial.after.steps)
         tracer = Tracer(self.stage)
         self.stage.add(tracer)
         self.stage.add(ProgramSeen(self.stage, tracer, seeds))
         if self.trial.gauges:
             self._add_gauges(stack)
         self.stage.add(_States(self.interventions, self.send))
+
+    def _break_off(self, stack: ExitStack, saves: interruption.Saves, steps: int) -> None:
+        from traindx.gauges.tools.saving import on_save
+        on_save(stack, lambda saved, path: saves.note(self.stage.steps, saved, path))
+        self.stage.add(interruption.BreaksOff(self.stage, steps, self.stop))
 
     def _add_gauges(self, stack: ExitStack) -> None:
         from traindx.perform.gauging import Gauging

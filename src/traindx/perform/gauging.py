@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
+from typing import Any
 
 from torch.optim import Optimizer
 
@@ -18,6 +19,10 @@ class Gauging(Part):
         self.stage = stage
         self.watchers = Watchers(gauges, stage.send)
         self.watchers.tell("begin", stack)
+
+    def on_batch(self, loader: Any, iterator: Any, batch: Any) -> Any:
+        self.watchers.tell("on_batch", loader, iterator)
+        return batch
 
     def on_root_call(self, call: RootCall) -> None:
         if call.grad and call.has_parameters:

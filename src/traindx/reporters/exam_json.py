@@ -36,6 +36,7 @@ def _step(step: StepResult, language: Language) -> dict[str, Any]:
         "shape": step.shape, "next": step.next.say(language),
         "findings": [finding_as_json(proved.judged, language, proved.proof) for proved in step.findings],
         "evidence": [evidence_as_json(evidence, language) for evidence in step.evidence],
+        **({"not_restored": list(step.not_restored)} if STEP_NAMES[step.step][0] == "resume" else {}),
         **curves_as_json(step.curves),
     }
 

@@ -15,7 +15,7 @@ from traindx.reporters.style import COLUMNS, PLAIN, Style
 from traindx.reporters.terminal import Page
 
 LEAD = f"── {messages.NAME} exam ── "
-PLOTTED = (0, 3)  # steps whose curves are drawn
+PLOTTED = (0, 3, 7)  # steps whose curves are drawn
 ROWS = 11
 MARKERS = (("braille", "⣀⠤"), ("dot", "••"), ("x", "xx"))  # as many curves as one plot can hold and still be read
 COLOURS = {"passed": (1, 32), "failed": (1, 31)}

@@ -11,7 +11,7 @@ STEP_NAMES: tuple[tuple[str, Text], ...] = (
     ("overfit", Text("overfit one batch", "在一个 batch 上过拟合")), ("data", Text("data and labels", "数据和标签")),
     ("output", Text("loss and output", "损失和输出")), ("lr", Text("learning rate", "学习率")),
     ("init", Text("initialisation and normalisation", "初始化和归一化")), ("numerics", Text("numerics", "数值")),
-    ("capacity", Text("capacity", "容量")))
+    ("capacity", Text("capacity", "容量")), ("resume", Text("resume", "断点续训")))
 STEP_NAME = Text("{step} {name}", "{step} {name}")
 VERDICTS = {"passed": Text("passed", "通过"), "failed": Text("failed", "未通过"), "not-checked": Text("not checked", "没查")}
 NEXT = Text("Next", "下一步")
@@ -45,6 +45,7 @@ _CURVES = (
     ("changed", Text("changed", "改动后")),
     (r"activation std, step (\d+)", Text("activation std, step {0}", "激活标准差，第 {0} 步")),
     ("inputs zero", Text("inputs zero", "输入置零")), ("final loss", Text("final loss", "最终损失")),
+    ("unbroken", Text("unbroken", "不中断")), ("resumed", Text("resumed", "续训")),
     ("training", Text("training", "训练")), ("validation", Text("validation", "验证")))
 
 
