@@ -28,6 +28,7 @@ COMMANDS = (
     "runs",
     "checklist",
     "new",
+    "studio",
 )
 BAD_USAGE = 2
 

@@ -1,0 +1,93 @@
+"""``traindx studio``: the tree, the labs and the reader's own runs in a browser."""
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from traindx.core.text import Language, Text, language_from
+from traindx.errors import UsageError
+
+ABOUT = Text("the diagnosis tree, the labs and your runs in a browser", "在浏览器里看诊断树、动手实验和你的运行记录")
+DETAILS = Text("Serves one page on this machine only (127.0.0.1), at an address with a token in it. Nothing is fetched from elsewhere, and the "
+               "only thing that it ever writes on request is a run's notes.md. --export writes a chapter that needs no server.",
+               "只在本机（127.0.0.1）提供一个页面，地址里带有口令。页面不从别处取任何东西；应你的要求写入的只有运行记录里的 notes.md。"
+               "--export 写出一个不需要服务器的文件。")
+OPT_DIR = Text("folder of the runs (default: runs)", "运行记录所在的文件夹（默认 runs）")
+OPT_PORT = Text("port to listen on (default: {port}; the next free one where it is taken; 0: any)", "监听的端口（默认 {port}；占用了就用下一个空闲的；0：任意）")
+OPT_NO_BROWSER = Text("do not open a browser", "不打开浏览器")
+MISSING = Text("traindx studio needs packages that are not installed: {names}. Install them with: pip install 'traindx[studio]'",
+               "traindx studio 需要的包还没有装：{names}。请运行：pip install 'traindx[studio]'")
+NOT_A_PORT = Text("--port: {value!r} is not a port; a whole number from 0 to 65535 is needed", "--port：{value!r} 不是端口号，应当是 0 到 65535 的整数")
+NO_PORT = Text("No port from {first} to {last} is free; choose another with --port, or --port 0 for any.",
+               "{first} 到 {last} 的端口都占用了；请用 --port 另选一个，或者用 --port 0 让系统选。")
+TAKEN = Text("traindx: port {wanted} is taken, using {port}", "traindx：端口 {wanted} 已占用，改用 {port}")
+READY = Text("traindx studio: {url}\n(only from this machine; Ctrl-C ends it)", "traindx studio：{url}\n（只有本机能访问；按 Ctrl-C 结束）")
+NO_RUNS = Text("traindx: there are no runs in {folder} yet; the page shows those that come", "traindx：{folder} 里还没有运行记录；有了就会出现在页面上")
+NEEDED = ("plotly", "starlette", "uvicorn", "websockets")
+PORT = 8470
+
+
+def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
+    from traindx.cli import add_language_option
+    parser.add_argument("--runs-dir", metavar="DIR", help=OPT_DIR.say(language))
+    parser.add_argument("--port", metavar="N", help=OPT_PORT.fill(port=PORT).say(language))
+    parser.add_argument("--no-browser", action="store_true", help=OPT_NO_BROWSER.say(language))
+    add_language_option(parser, language)
+
+
+def run(options: argparse.Namespace) -> int:
+    from traindx.config import settings_from
+    settings = settings_from({"runs_dir": options.runs_dir, "lang": options.lang}, Path.cwd())
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise UsageError(MISSING.fill(names=", ".join(missing)))
+    return _serve(Path(settings.runs_dir), _port(options.port), options.no_browser, language_from(settings.lang))
+
+
+def _port(words: str | None) -> int:
+    if words is None:
+        return PORT
+    if not (words.isascii() and words.isdigit() and int(words) < 65536):
+        raise UsageError(NOT_A_PORT.fill(value=words))
+    return int(words)
+
+
+def _serve(runs_dir: Path, wanted: int, quiet: bool, language: Language) -> int:
+    from traindx.runs.reading import runs_in
+    from traindx.studio import server
+    from traindx.studio.asking import Studio
+    from traindx.studio.guard import kept_token
+    try:
+        listening = server.listen(wanted)
+    except (OSError, OverflowError):
+        raise UsageError(NO_PORT.fill(first=wanted, last=wanted + server.PORTS - 1)) from None
+    port = listening.getsockname()[1]
+    token = kept_token()
+    url = f"http://{server.HOST}:{port}/?token={token}"
+
+    def ready() -> None:
+        if wanted not in (0, port):
+            _say(TAKEN.fill(wanted=wanted, port=port), language)
+        if not runs_in(runs_dir):
+            _say(NO_RUNS.fill(folder=runs_dir), language)
+        print(READY.fill(url=url).say(language), flush=True)
+        if not quiet:
+            _open(url)
+    try:
+        server.serve(listening, Studio(runs_dir), token, language, ready)
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _say(text: Text, language: Language) -> None:
+    print(text.say(language), file=sys.stderr, flush=True)
+
+
+def _open(url: str) -> None:
+    """In a thread: some browsers' launchers wait."""
+    import threading
+    import webbrowser
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

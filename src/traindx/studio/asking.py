@@ -1,0 +1,106 @@
+"""What the page asks over its websocket, and what it is answered. Of several questions about one lab only the latest counts."""
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from traindx.core.text import Text
+from traindx.errors import UsageError
+from traindx.studio import describing
+from traindx.studio.workers import Job, Worker
+
+NOT_KNOWN = Text("The page asked {ask!r}, which this studio does not know.", "页面请求了 {ask!r}，这个 studio 不认识。")
+MOST_TASKS = 32  # questions of one page that are being answered
+LIGHT_LIMIT, SLOW_LIMIT = 10.0, 60.0  # seconds
+STOPPED = (asyncio.CancelledError,)
+
+
+class Studio:
+    """What all pages share: the workers and the folder of runs."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self.runs_dir = runs_dir
+        self.quick, self.slow = Worker(), Worker()
+        self._catalogue: asyncio.Task[bytes] | None = None
+        self.light: set[str] = set()
+
+    async def open(self) -> None:
+        self._catalogue = asyncio.ensure_future(self.quick.ask(Job("catalogue", limit=SLOW_LIMIT, light=True)))
+        self._catalogue.add_done_callback(self._learn)
+
+    def _learn(self, done: asyncio.Task[bytes]) -> None:
+        if not done.cancelled() and not done.exception():
+            labs = json.loads(done.result()).get("answer", {}).get("labs", [])
+            self.light = {lab["name"] for lab in labs if lab["light"]}
+
+    def close(self) -> None:
+        for worker in (self.quick, self.slow):
+            worker.stop()
+
+    async def catalogue(self) -> bytes:
+        assert self._catalogue is not None
+        return await asyncio.shield(self._catalogue)
+
+    async def lab(self, name: str, state: Mapping[str, Any]) -> bytes:
+        await self.catalogue()
+        light = name in self.light
+        worker = self.quick if light else self.slow
+        return await worker.ask(Job("lab", (name, dict(state)), LIGHT_LIMIT if light else SLOW_LIMIT, light))
+
+    async def page_of(self, run: str, name: str) -> str | None:
+        return None
+
+
+class Conversation:
+    """One page's websocket. ``{"id", "ask", ...}`` is answered by ``{"id", "answer"}`` or ``{"id", "error"}``."""
+
+    def __init__(self, studio: Studio, receive: Callable[[], Awaitable[str]], send: Callable[[str], Awaitable[None]]) -> None:
+        self.studio, self._receive, self._send = studio, receive, send
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._asks: dict[str, Callable[[Mapping[str, Any]], Awaitable[bytes]]] = {
+            "catalogue": lambda asked: studio.catalogue(),
+            "lab": lambda asked: studio.lab(str(asked.get("name")), _mapping(asked.get("state"))),
+            "rule": lambda asked: studio.quick.ask(Job("rule", (str(asked.get("name")),), LIGHT_LIMIT, light=True)),
+        }
+
+    async def hold(self) -> None:
+        """Until the page closes it, or says what is no message of ours."""
+        try:
+            while True:
+                message = json.loads(await self._receive())
+                if not isinstance(message, dict) or len(self._tasks) >= MOST_TASKS:
+                    return
+                self._take(message)
+        except (KeyError, ValueError, RuntimeError, RecursionError):
+            return  # closed, or not JSON
+        except Exception as problem:
+            if type(problem).__name__ != "WebSocketDisconnect":
+                raise
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        key = f"{message.get('ask')} {message.get('name')}" if message.get("ask") in ("lab", "leaf") else f"# {message.get('id')}"
+        if (before := self._tasks.get(key)) is not None:
+            before.cancel()
+        task = asyncio.ensure_future(self._answer(message))
+        self._tasks[key] = task
+        task.add_done_callback(lambda done: self._tasks.pop(key) if self._tasks.get(key) is done else None)
+
+    async def _answer(self, message: Mapping[str, Any]) -> None:
+        ask = self._asks.get(str(message.get("ask")))
+        try:
+            if ask is None:
+                raise UsageError(NOT_KNOWN.fill(ask=message.get("ask")))
+            found = await ask(message)
+        except UsageError as problem:
+            found = json.dumps({"error": describing.pair(problem.text)}, ensure_ascii=False).encode()
+        await self._send(f'{{"id":{json.dumps(message.get("id"))},{found.decode()[1:]}')
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

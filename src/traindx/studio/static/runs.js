@@ -1,0 +1,3 @@
+export function runList() {}
+export function runPage() {}
+export function comparePage() {}

@@ -1,0 +1,1 @@
+export function treePage(main) { main.textContent = "tree"; }
