@@ -15,16 +15,19 @@ DETAILS = Text("Serves one page on this machine only (127.0.0.1), at an address 
                "只在本机（127.0.0.1）提供一个页面，地址里带有口令。页面不从别处取任何东西；应你的要求写入的只有运行记录里的 notes.md。"
                "--export 写出一个不需要服务器的文件。")
 OPT_DIR = Text("folder of the runs (default: runs)", "运行记录所在的文件夹（默认 runs）")
-OPT_PORT = Text("port to listen on (default: {port}; the next free one where it is taken; 0: any)", "监听的端口（默认 {port}；占用了就用下一个空闲的；0：任意）")
+OPT_PORT = Text("port to listen on (default: {port}; the next free one where it is taken; 0: any)",
+                "监听的端口（默认 {port}；占用了就用下一个空闲的；0：任意）")
 OPT_NO_BROWSER = Text("do not open a browser", "不打开浏览器")
 MISSING = Text("traindx studio needs packages that are not installed: {names}. Install them with: pip install 'traindx[studio]'",
                "traindx studio 需要的包还没有装：{names}。请运行：pip install 'traindx[studio]'")
-NOT_A_PORT = Text("--port: {value!r} is not a port; a whole number from 0 to 65535 is needed", "--port：{value!r} 不是端口号，应当是 0 到 65535 的整数")
+NOT_A_PORT = Text("--port: {value!r} is not a port; a whole number from 0 to 65535 is needed",
+                  "--port：{value!r} 不是端口号，应当是 0 到 65535 的整数")
 NO_PORT = Text("No port from {first} to {last} is free; choose another with --port, or --port 0 for any.",
                "{first} 到 {last} 的端口都占用了；请用 --port 另选一个，或者用 --port 0 让系统选。")
 TAKEN = Text("traindx: port {wanted} is taken, using {port}", "traindx：端口 {wanted} 已占用，改用 {port}")
 READY = Text("traindx studio: {url}\n(only from this machine; Ctrl-C ends it)", "traindx studio：{url}\n（只有本机能访问；按 Ctrl-C 结束）")
-NO_RUNS = Text("traindx: there are no runs in {folder} yet; the page shows those that come", "traindx：{folder} 里还没有运行记录；有了就会出现在页面上")
+NO_RUNS = Text("traindx: there are no runs in {folder} yet; the page shows those that come",
+               "traindx：{folder} 里还没有运行记录；有了就会出现在页面上")
 NEEDED = ("plotly", "starlette", "uvicorn", "websockets")
 PORT = 8470
 

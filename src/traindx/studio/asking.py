@@ -3,19 +3,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from starlette.websockets import WebSocketDisconnect
 
 from traindx.core.text import Text
 from traindx.errors import UsageError
-from traindx.studio import describing
+from traindx.studio import describing, jobs
+from traindx.studio.jobs import encoded
 from traindx.studio.workers import Job, Worker
+
+if TYPE_CHECKING:
+    from traindx.toys import Toys
 
 NOT_KNOWN = Text("The page asked {ask!r}, which this studio does not know.", "页面请求了 {ask!r}，这个 studio 不认识。")
 MOST_TASKS = 32  # questions of one page that are being answered
 LIGHT_LIMIT, SLOW_LIMIT = 10.0, 60.0  # seconds
-STOPPED = (asyncio.CancelledError,)
+SEEDS = 1000
 
 
 class Studio:
@@ -26,6 +34,8 @@ class Studio:
         self.quick, self.slow = Worker(), Worker()
         self._catalogue: asyncio.Task[bytes] | None = None
         self.light: set[str] = set()
+        self._trained: Toys | None = None
+        self._opening = threading.Lock()
 
     async def open(self) -> None:
         self._catalogue = asyncio.ensure_future(self.quick.ask(Job("catalogue", limit=SLOW_LIMIT, light=True)))
@@ -39,6 +49,8 @@ class Studio:
     def close(self) -> None:
         for worker in (self.quick, self.slow):
             worker.stop()
+        if self._trained is not None:
+            self._trained.close()
 
     async def catalogue(self) -> bytes:
         assert self._catalogue is not None
@@ -49,6 +61,26 @@ class Studio:
         light = name in self.light
         worker = self.quick if light else self.slow
         return await worker.ask(Job("lab", (name, dict(state)), LIGHT_LIMIT if light else SLOW_LIMIT, light))
+
+    async def leaf(self, rule: str, seed: int) -> bytes:
+        """Trains a rule's two programs, in processes of their own; stopped when nobody waits any more."""
+        from traindx.core.rules import all_rules
+        if rule not in all_rules():
+            raise UsageError(jobs.NO_RULE.fill(name=rule))
+        dropped = threading.Event()
+        try:
+            drawing = await asyncio.to_thread(lambda: describing.leaf(self._toys(), rule, seed, dropped.is_set))
+        except asyncio.CancelledError:
+            dropped.set()
+            raise
+        return encoded({"answer": drawing})
+
+    def _toys(self) -> Toys:
+        with self._opening:
+            if self._trained is None:
+                from traindx.toys import Toys
+                self._trained = Toys()
+            return self._trained
 
     async def page_of(self, run: str, name: str) -> str | None:
         return None
@@ -63,6 +95,7 @@ class Conversation:
         self._asks: dict[str, Callable[[Mapping[str, Any]], Awaitable[bytes]]] = {
             "catalogue": lambda asked: studio.catalogue(),
             "lab": lambda asked: studio.lab(str(asked.get("name")), _mapping(asked.get("state"))),
+            "leaf": lambda asked: studio.leaf(str(asked.get("name")), _count(asked.get("seed"))),
             "rule": lambda asked: studio.quick.ask(Job("rule", (str(asked.get("name")),), LIGHT_LIMIT, light=True)),
         }
 
@@ -74,11 +107,8 @@ class Conversation:
                 if not isinstance(message, dict) or len(self._tasks) >= MOST_TASKS:
                     return
                 self._take(message)
-        except (KeyError, ValueError, RuntimeError, RecursionError):
+        except (WebSocketDisconnect, ValueError, RuntimeError, RecursionError, KeyError):
             return  # closed, or not JSON
-        except Exception as problem:
-            if type(problem).__name__ != "WebSocketDisconnect":
-                raise
         finally:
             for task in self._tasks.values():
                 task.cancel()
@@ -98,9 +128,16 @@ class Conversation:
                 raise UsageError(NOT_KNOWN.fill(ask=message.get("ask")))
             found = await ask(message)
         except UsageError as problem:
-            found = json.dumps({"error": describing.pair(problem.text)}, ensure_ascii=False).encode()
-        await self._send(f'{{"id":{json.dumps(message.get("id"))},{found.decode()[1:]}')
+            found = encoded({"error": describing.pair(problem.text)})
+        except Exception as problem:
+            found = encoded({"error": f"{type(problem).__name__}: {problem}"})
+        with suppress(WebSocketDisconnect, RuntimeError):  # the page is gone
+            await self._send(f'{{"id":{json.dumps(message.get("id"))},{found.decode()[1:]}')
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int:
+    return value % SEEDS if isinstance(value, int) else 0

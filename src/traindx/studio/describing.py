@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from traindx.core.rules import Rule, all_rules
 from traindx.core.text import Text
@@ -11,6 +11,9 @@ from traindx.figures import Chart, Figure, Grid, plotly
 from traindx.labs import Choice, Knob, Lab, Outcome, Slider, Table, all_labs
 from traindx.messages import LEVEL
 from traindx.tree import SYMPTOMS, questions_of
+
+if TYPE_CHECKING:
+    from traindx.toys import Toys
 
 JSON = Any
 
@@ -79,6 +82,16 @@ def knob(made: Knob) -> JSON:
 def outcome(made: Outcome) -> JSON:
     return {"verdict": pair(made.verdict), "level": made.level, "figures": [figure(one) for one in made.figures],
             "tables": [table(one) for one in made.tables]}
+
+
+# -- leaves ---------------------------------------------------------------------------------------------------------------
+
+def leaf(toys: Toys, rule: str, seed: int, dropped: Callable[[], bool]) -> JSON:
+    """A rule's two programs, trained now or kept from before, as a chart and its words."""
+    from traindx.toys import draw
+    drawing = draw(toys.toy(rule, seed, dropped))
+    return plain({"seed": drawing.seed, "chart": figure(drawing.chart) if drawing.chart else None, "said": drawing.said, "cause": drawing.cause,
+                  "place": drawing.place, "evidence": table(drawing.evidence) if drawing.evidence else None})
 
 
 # -- the tree and the rules -----------------------------------------------------------------------------------------------

@@ -46,4 +46,8 @@ def answer(name: str, arguments: tuple[Any, ...]) -> bytes:
         found = {"error": describing.pair(problem.text)}
     except Exception as problem:
         found = {"error": f"{type(problem).__name__}: {problem}"}
-    return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return encoded(found)
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")

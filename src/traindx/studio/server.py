@@ -1,17 +1,17 @@
 """The studio's server: one page, its few files, and a websocket on which the page asks. Loopback only."""
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
@@ -24,7 +24,7 @@ PORTS = 20  # how many after the wanted one are tried
 MOST = 2**16  # bytes of one message from the page
 STATIC = Path(__file__).with_name("static")
 SCRIPTS = ("dom.js", "words.js", "address.js", "figures.js", "labs.js", "tree.js", "rules.js", "runs.js", "socket.js", "app.js")
-FILES = {**{name: "text/javascript" for name in SCRIPTS}, "style.css": "text/css"}
+FILES = {**dict.fromkeys(SCRIPTS, "text/javascript"), "style.css": "text/css"}
 
 
 def plotly_file() -> Path:
@@ -32,6 +32,11 @@ def plotly_file() -> Path:
     spec = find_spec("plotly")
     assert spec is not None and spec.origin is not None
     return Path(spec.origin).parent / "package_data" / "plotly.min.js"
+
+
+@cache
+def _plotly() -> bytes:
+    return plotly_file().read_bytes()
 
 
 def index_page(language: Language) -> str:
@@ -45,11 +50,11 @@ def application(studio: Studio, language: Language) -> Starlette:
         return HTMLResponse(index_page(language))
 
     async def script(request: Request) -> Response:
-        kind = FILES.get(request.path_params["name"])
-        return FileResponse(STATIC / request.path_params["name"], media_type=kind) if kind else Response(status_code=404)
+        name = request.path_params["name"]
+        return Response((STATIC / name).read_bytes(), media_type=FILES[name]) if name in FILES else Response(status_code=404)
 
     async def plotly(request: Request) -> Response:
-        return FileResponse(plotly_file(), media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"})
+        return Response(_plotly(), media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"})
 
     async def page(request: Request) -> Response:
         found = await studio.page_of(request.path_params["run"], request.path_params["name"])
@@ -95,7 +100,3 @@ def serve(listening: socket.socket, studio: Studio, token: str, language: Langua
     server = uvicorn.Server(settings)
     ready()
     server.run(sockets=[listening])
-
-
-def dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

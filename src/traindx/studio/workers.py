@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import multiprocessing
 import os
 import signal
@@ -83,7 +82,7 @@ class Worker:
             self._process = None
             slow = loop.time() - began >= job.limit
             text = SLOW.fill(seconds=f"{job.limit:g}") if slow else DIED
-            return json.dumps({"error": describing.pair(text)}, ensure_ascii=False).encode()
+            return jobs.encoded({"error": describing.pair(text)})
         finally:
             timer.cancel()
 

@@ -46,18 +46,19 @@ function show() {
   setLanguage(query.lang ?? preferred);
   document.documentElement.dataset.theme = theme();
   drawHead();
-  detach(main);
   const before = last;
   last = [view, ...parts].join("/");
+  const stays = view === "tree" && before !== null && (before === "tree" || before.startsWith("tree/"));
+  if (!stays) detach(main);
   if (view === "labs") parts.length ? labPage(main, book, source, parts[0], query) : labList(main, book);
   else if (view === "rules") parts.length ? rulePage(main, book, source, parts.join("/")) : ruleIndex(main, book);
   else if (view === "runs" && source.hasRuns) parts.length ? runPage(main, book, source, parts[0]) : runList(main, book, source);
   else if (view === "compare" && source.hasRuns) comparePage(main, book, source, parts);
   else treePage(main, book, source, parts, query);
-  attach(main);
+  if (view !== "tree") attach(main);
   const title = main.querySelector("h1")?.textContent ?? "";
   document.title = `${title} · traindx studio`;
-  if (before !== null && before !== last) {
+  if (before !== null && before !== last && !stays) {
     scrollTo(0, 0);
     if (!main.contains(document.activeElement)) main.focus({ preventScroll: true });
   }

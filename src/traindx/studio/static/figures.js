@@ -19,6 +19,13 @@ export function redraw(element, spec) {
   return true;
 }
 
+/** Plotly is large: the page shows its text first, and draws once it has come. */
+const plotly = new Promise((resolve) => {
+  if (window.Plotly) { resolve(); return; }
+  const script = el("script", { src: "plotly.min.js", on: { load: resolve } });
+  document.head.append(script);
+});
+
 // -- charts ---------------------------------------------------------------------------------------------------------------
 
 function chartFigure(first, options) {
@@ -42,7 +49,9 @@ function chartFigure(first, options) {
     fill(legend, shown.data.length > 1 ? shown.data.map(entry) : []);
     canvas.setAttribute("aria-label", described(spec));
     tell();
-    if (made.isConnected) draw(shown);
+    if (!made.isConnected) return;
+    if (window.Plotly) draw(shown);
+    else plotly.then(() => { if (spec === next && made.isConnected) draw(shown); });
   };
 
   function draw(shown) {

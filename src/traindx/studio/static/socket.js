@@ -62,5 +62,6 @@ class Socket {
 
   catalogue() { return this.ask({ ask: "catalogue" }); }
   lab(name, state) { return this.ask({ ask: "lab", name, state }, `lab ${name}`); }
+  leaf(name, seed) { return this.ask({ ask: "leaf", name, seed }, "leaf"); }
   rule(name) { return this.ask({ ask: "rule", name }); }
 }
