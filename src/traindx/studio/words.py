@@ -73,7 +73,7 @@ PAGE: dict[str, Text] = {
     "family-rank": Text("Several processes", "多进程"),
     # -- the tree
     "tree-title": Text("What does your curve say?", "你的曲线在说什么？"),
-    "tree-lead": Text("From what you see, by a question, to a cause. Each cause trains two small programs on the spot: one that has it, one that has not.",
+    "tree-lead": Text("From what you see, by a question, to a cause. Each cause trains two small programs on the spot: one has it, one has not.",
                       "从看到的症状出发，问一个问题，找到病因。每个病因都当场训练两个小程序：一个带病，一个健康。"),
     "tree-start": Text("Begin with what you see", "先选你看到的症状"),
     "leaf": Text("The cause", "病因"),
