@@ -102,8 +102,8 @@ def _formats() -> Table:
 LAB = Lab(
     9, "loss_scaling", Text("Loss scaling saves small gradients", "损失缩放：救回小梯度"),
     about=Text("fp16 knows no positive number below 5.96e-8, and what is smaller than half of that becomes 0. Gradients often are. "
-               "Scaling the loss scales every gradient with it; before the update the factor is divided out again. Here 601 gradients, from 1e-10 up, as "
-               "many in each decade, are really cast to fp16 and back.",
+               "Scaling the loss scales every gradient with it; before the update the factor is divided out again. "
+               "Here 601 gradients, from 1e-10 up, as many in each decade, are really cast to fp16 and back.",
                "fp16 最小的正数是 5.96e-8，比它的一半还小的数一律变成 0，而梯度常常就这么小。"
                "把损失乘一个数，所有梯度跟着放大；更新之前再除回去。"
                "这里有 601 个梯度，从 1e-10 起，每个数量级一样多，真的转成 fp16 再转回来。"),
