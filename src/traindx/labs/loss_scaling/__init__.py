@@ -92,6 +92,7 @@ def _formats() -> Table:
     half, brain = torch.float16, torch.bfloat16
     tiny = {kind: smallest_of(kind) for kind in (half, brain)}
     cast = {kind: torch.tensor(tiny[kind] / 2, dtype=torch.float64).to(kind).item() for kind in (half, brain)}
+    rows: tuple[tuple[Text | str, ...], ...]
     rows = ((Text("smallest positive number", "最小的正数"), *(number(tiny[kind]) for kind in (half, brain))),
             (Text("half of it becomes", "它的一半变成"), *(number(cast[kind]) for kind in (half, brain))),
             (Text("largest number", "最大的数"), *(number(torch.finfo(kind).max) for kind in (half, brain))))
