@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "boot": {"core", "probes", "boot"},
     "figures": {"core", "figures", "signals"},
     "labs": {"core", "figures", "labs", "estimate", "tree", "rules"},
-    "reporters": {"core", "signals", "reporters", "messages", "__version__"},
+    "reporters": {"core", "signals", "figures", "reporters", "messages", "__version__"},
 }
 
 

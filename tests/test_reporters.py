@@ -4,7 +4,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,10 +14,10 @@ from traindx.core.findings import Evidence, Finding, Judged, Report, Verdict
 from traindx.core.observed import Site
 from traindx.core.recording import Recording
 from traindx.core.text import Text, same
-from traindx.reporters import curves, html, layout, sarif, style, terminal
+from traindx.reporters import html, layout, sarif, style, terminal
 from traindx.reporters import json as json_report
 from traindx.reporters.layout import width
-from traindx.signals.monitors import SIX, Band, Monitor, Monitors
+from traindx.signals.monitors import SIX, Monitor, Monitors
 
 EVIL = "<script>alert('x')</script>\x1b[31m&\""
 SITE = Site("src/train file.py", 31, "forward", "return torch.softmax(self.head(h), dim=1)")
@@ -216,30 +215,6 @@ def test_the_page_shows_the_lines_around_the_place(report, tmp_path):
                                             (33, "line 33")]
     source.write_text("\n" * 40)
     assert html.context(SITE, tmp_path) == [(31, SITE.code)]  # the file has changed since
-
-
-# -- curves -----------------------------------------------------------------------------------------------------------
-
-def test_a_spike_survives_thinning():
-    points = [(step, 1.0) for step in range(10_000)]
-    points[1234] = (1234, 50.0)
-    thin = curves.thinned(points, 300)
-    assert (1234, 50.0) in thin and len(thin) <= 600 and thin == sorted(thin)
-
-
-@pytest.mark.parametrize("points", [[(1, 1.0)], [(1, math.nan)], [(1, 0.0), (2, 0.0)], [(1, -1.0), (2, math.inf)], [(1, 1e-9), (5, 1e9)], [(3, 1.0), (3, 2.0)]])
-@pytest.mark.parametrize("band", [None, Band(1e-2, 10.0)])
-def test_any_curve_can_be_drawn(points, band):
-    picture = curves.figure(points, band, [curves.Marker(1, 1, "<rule>", "error")])
-    assert picture.startswith("<svg") and picture.endswith("</svg>") and "nan" not in picture and "<rule>" not in picture
-    assert all(-1 <= float(number) <= 361 for number in re.findall(r'(?:x|x1|x2|y|y1|y2|cx|cy)="(-?[\d.]+)"', picture))
-
-
-def test_points_lie_where_their_values_are():
-    axes = curves.axes_for([(0, 1.0), (10, 1000.0)], [(0, 1.0), (10, 1000.0)], None)
-    assert axes.log and axes.y(1.0) > axes.y(10.0) > axes.y(1000.0)
-    assert axes.y(1.0) - axes.y(10.0) == pytest.approx(axes.y(10.0) - axes.y(100.0))
-    assert axes.x(5) == pytest.approx((axes.x(0) + axes.x(10)) / 2)
 
 
 # -- sarif ------------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ HTML_STEP = Text("step", "步")
 HTML_NO_CURVES = Text("No curve was recorded.", "没有记录到曲线。")
 HTML_SUPPRESSED = Text("Suppressed in the code", "在代码中隐去")
 HTML_OTHER_LANGUAGE = Text("中文", "English")
-HTML_BAND = Text("usual band", "正常范围")
+HTML_ALARM = Text("step {step}: {what}. {meaning} (rule of thumb)", "第 {step} 步：{what}。{meaning}（经验值）")
 
 # -- commands ---------------------------------------------------------------------------------------------------------
 

@@ -7,8 +7,9 @@ from typing import Literal
 
 from traindx.core.text import EMPTY, Text
 
-Role = Literal["main", "other", "good", "bad", "muted"]  # the page gives each a colour that both themes can bear
-ROLES: tuple[Role, ...] = ("main", "other", "good", "bad", "muted")
+# the page gives each a colour that both themes can bear; third and fourth: of several alike, after main and other
+Role = Literal["main", "other", "good", "bad", "muted", "third", "fourth"]
+ROLES: tuple[Role, ...] = ("main", "other", "good", "bad", "muted", "third", "fourth")
 
 
 @dataclass(frozen=True)

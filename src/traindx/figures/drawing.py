@@ -8,7 +8,8 @@ from traindx.core.text import Language, Text, number
 from traindx.figures.charts import Axis, Band, Chart, Mark, Role, Series
 
 # readable on white and on near-black (contrast >= 3 to both), told apart by people who do not see red and green
-COLOURS: dict[Role, str] = {"main": "#2f7ed8", "other": "#a86400", "good": "#00855f", "bad": "#d5452f", "muted": "#7d8590"}
+COLOURS: dict[Role, str] = {"main": "#2f7ed8", "other": "#a86400", "good": "#00855f", "bad": "#d5452f", "muted": "#7d8590", "third": "#8a63d2",
+                           "fourth": "#0b8793"}
 MODES = {"line": "lines", "points": "markers", "line+points": "lines+markers"}
 DIVERGED = Text("{name}: diverged at {x}", "{name}：在 {x} 处发散")
 

@@ -9,10 +9,10 @@ from traindx import __version__, messages
 from traindx.core.findings import Evidence, Judged, Proof, Report
 from traindx.core.observed import Site
 from traindx.core.text import Language, Text, same
+from traindx.figures.run import Noted, Reading, readings
+from traindx.figures.svg import svg
 from traindx.reporters import words
-from traindx.reporters.curves import Marker, Points, figure
 from traindx.reporters.overlay import overlay
-from traindx.signals.monitors import SIX, Quantity
 
 AROUND = 3  # lines of code before and after the guilty one
 PAGE = Path(__file__).with_name("page.html")
@@ -133,22 +133,19 @@ def _table(heads: Iterable[Text], rows: str) -> str:
 
 def _curves(report: Report) -> str:
     """The six monitors, then every other series."""
-    markers = [Marker(number, judged.finding.first_step, judged.rule, judged.level)
-               for number, judged in enumerate([*words.causes(report), *words.notes(report)], 1)]
-    six = {quantity.series: quantity for quantity in SIX}
-    names = [*(name for name in six if report.signals.get(name)), *sorted(report.signals.keys() - six.keys())]
-    pictures = "".join(_curve(name, six.get(name), report.signals[name], markers) for name in names)
+    noted = [Noted(number, judged.finding.first_step, judged.rule, judged.level)
+             for number, judged in enumerate([*words.causes(report), *words.notes(report)], 1)]
+    pictures = "".join(map(curve_as_html, readings(report.signals, noted)))
     shown = pictures or f"<p>{both(messages.HTML_NO_CURVES)}</p>"
     return f'<h2>{both(messages.HTML_CURVES)}</h2><div class="curves">{shown}</div>'
 
 
-def _curve(name: str, quantity: Quantity | None, points: Points, markers: list[Marker]) -> str:
-    band = quantity.band if quantity else None
-    caption = both(quantity.title) if quantity else escape(name)
-    if band:
-        origin = both(messages.ORIGIN[band.origin])
-        caption += f" <small>{both(messages.HTML_BAND)} {band.low:g} .. {band.high:g}, {origin}</small>"
-    return f"<figure><figcaption>{caption}</figcaption>{figure(points, band, markers)}</figure>"
+def curve_as_html(reading: Reading) -> str:
+    """One series as a ``<figure>``: name, usual band, what its alarms mean."""
+    band = f" <small>{both(reading.chart.band.label)}</small>" if reading.chart.band else ""
+    said = (messages.HTML_ALARM.fill(step=alarm.step, what=alarm.what, meaning=alarm.meaning) for alarm in reading.alarms)
+    alarms = "".join(f'<br><small class="alarm">{both(text)}</small>' for text in said)
+    return f"<figure><figcaption>{both(reading.title)}{band}{alarms}</figcaption>{svg(reading.chart)}</figure>"
 
 
 def _remarks(report: Report) -> Iterator[str]:

@@ -163,7 +163,7 @@ def trained(trace: Trace, recording: Recording | None = None) -> Trained:
 
 
 def _short(points: list[tuple[float, float]]) -> Points:
-    return tuple((step, float(f"{value:.{DIGITS}g}")) for step, value in thinned(points, POINTS // 2))
+    return tuple((step, float(f"{value:.{DIGITS}g}")) for step, value in thinned(points, POINTS // 2 - 1))
 
 
 def found_in(rule: str, recording: Recording) -> Found | None:
