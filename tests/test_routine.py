@@ -9,8 +9,7 @@ from traindx.core.observed.learning import RateSeen
 from traindx.core.observed.mode import ForwardPass, TrainedInMode
 from traindx.core.observed.program import Event, Window
 from traindx.probes import routine
-from traindx.probes.routine import Routine, scheduled
-from traindx.probes.session import detailed_step
+from traindx.probes.routine import Routine, detailed_step, scheduled
 
 LOOP = """
 import torch

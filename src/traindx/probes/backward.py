@@ -1,6 +1,7 @@
 """The seam of autograd: one name that every backward passes through, ``torch.autograd._engine_run_backward``."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -66,11 +67,13 @@ class Backwards(Probe):
 
     def before_backward(self, run: BackwardRun) -> None:
         root = run.roots[0] if run.roots else None
-        run.value = number(root)
+        run.value = self.session.number(root)
         if not (run.accumulate or (self.session.optimizers == 0 and run.by_hand)):
             return
         self.session.event("backward", run.site)
         if run.value is not None:
+            if not math.isfinite(run.value):
+                self.session.wake()
             if self._step != self.session.step:
                 self._step, self._roots = self.session.step, []
             self._roots.append(run.value / self._scale)

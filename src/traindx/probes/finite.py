@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from traindx.core.observed import Site, changed
 from traindx.core.observed.finite import FiniteSummary, Nonfinite
+from traindx.core.observed.program import Event
 from traindx.probes import graph, patching
 from traindx.probes.ops import Traces
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session, StepRun
@@ -43,7 +44,7 @@ class Finite(Probe):
 
     areas = ("numeric",)
     unpacking = False
-    always = ("before_forward", "on_loss", "before_backward", "after_backward")
+    always = ("before_backward", "after_backward")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -87,7 +88,6 @@ class Finite(Probe):
     def on_loss(self, run: LossRun) -> None:
         self._loss_site = run.site
         if run.grad and self._named < NAMED and (value := run.value) is not None and not math.isfinite(value):
-            self.session.wake()
             self._loss_fault = self._of_loss(run, value)
         if len(self._inputs) < 32 and isinstance(run.target, Tensor):
             self._inputs.append(weakref.ref(run.target))
@@ -128,7 +128,6 @@ class Finite(Probe):
             self._lines = [graph.Lines(tuple(tracer.ops)), *self._lines][:TABLES]
         if run.value is not None and not math.isfinite(run.value):
             self._bad_root = True
-            self.session.wake()
             if self._named < NAMED:
                 self._name_forward(run, node)
         elif (run.accumulate or run.by_hand) and not Finite.unpacking:
@@ -169,7 +168,7 @@ class Finite(Probe):
     def _gradients_bad(self, run: BackwardRun) -> bool:
         """A sample of the deepest and of a middle gradient always, all of them while it is cheap."""
         if run.accumulate and self._two and not self.session.detailed and not self.budget.allows():
-            if all(_sums_up(p.grad) for ref in self._watched_few(run) if (p := ref()) is not None):
+            if all(_sums_up(p.grad) for ref in self._two if (p := ref()) is not None):
                 return False
         with self.budget.paying():
             owners = [p for p in self._parameters() if p.grad is not None] if run.accumulate else []
@@ -182,11 +181,6 @@ class Finite(Probe):
             if not self._scaled and math.isfinite(norm):
                 self.session.metric("raw_grad_norm", norm)  # before any clipping
             return not math.isfinite(norm) and any(not _finite(g) for g in gradients)
-
-    def _watched_few(self, run: BackwardRun) -> list[weakref.ref[Tensor]]:
-        """Without operations that can go wrong, the deepest alone will do on a step that is let alone."""
-        alone = self.session.coasting and self._plans.get(id(run.site)) is None
-        return self._two[:1] if alone else self._two
 
     # -- naming --------------------------------------------------------------------------------------------------------
 
@@ -248,6 +242,10 @@ class Finite(Probe):
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
+    def attends(self) -> tuple[str, ...]:
+        """Where no operation of any graph can go wrong in its backward alone, the next loss tells: seams wake us for it."""
+        return self.always if any(self._plans.values()) else ()
+
     def before_step(self, run: StepRun) -> None:
         self._step_site = run.site
         if self._bad_gradients or self._bad_root:
@@ -260,8 +258,9 @@ class Finite(Probe):
         if event.what == "scale":
             self._scaled = True
 
-    def on_wake(self, missed: int) -> None:
+    def on_wake(self, missed: int, events: Mapping[Event, int]) -> None:
         self._steps += missed
+        self._inputs_of, self._inputs = self.session.step, [given.input for given in self.session.given]
 
     def on_tick(self, step: int) -> None:
         self._steps += 1

@@ -8,7 +8,7 @@ eight parameters of each optimizer are followed, on detailed steps all of them.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from traindx.core.observed.program import Event
 from traindx.probes import ops, sites
 from traindx.probes.learning import leaves_of
 from traindx.probes.roots import batch_mean_weight, carries
+from traindx.probes.routine import detailed_step
 from traindx.probes.session import (
     BackwardRun,
     ClipRun,
@@ -31,7 +32,6 @@ from traindx.probes.session import (
     ScalerRun,
     Session,
     StepRun,
-    detailed_step,
 )
 from traindx.probes.tensors import number, plain, readable, sample
 
@@ -233,7 +233,7 @@ class Ledger(Probe):
     """Follows gradients from backward to step; clips and GradScalers on their way."""
 
     areas = ("optim", "numeric")
-    always = ("on_batch", "after_step")
+    always = ("on_batch",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -337,8 +337,12 @@ class Ledger(Probe):
     def _of(self, owner: Owner) -> list[Life]:
         return owner.lives if self._full else owner.few
 
-    def on_wake(self, missed: int) -> None:
+    def on_wake(self, missed: int, events: Mapping[Event, int]) -> None:
         """What gradients hold now is unknown; a step of each optimizer later it is known again."""
+        for event, times in events.items():
+            if event.what == "step" and (owner := self._owners.get(event.who)) is not None:
+                owner.taken += times
+                owner.resting = -1
         self._blind = self.session.routine.period
         self._pass = self._stepping = None
         self._lines, self._scale = [], 0.0
@@ -554,7 +558,7 @@ class Ledger(Probe):
         owner.dataset = self._dataset
 
     def after_step(self, run: StepRun) -> None:
-        if self.session.coasting or self._blind:
+        if self._blind:
             self._after_unseen(run)
             return
         owner, self._stepping = self._stepping, None
@@ -582,7 +586,7 @@ class Ledger(Probe):
         if owner is None:
             return
         owner.taken += 1
-        for life in owner.lives if self._blind else ():
+        for life in owner.lives:
             life.empty = life.look() is None
             life.used = not life.empty
         first = owner.few[0].ref() if owner.few else None

@@ -23,7 +23,7 @@ from traindx.core.observed.learning import Drift, FlagMissed, Leaf, Leaves, Rate
 from traindx.probes import ops, patching, sites
 from traindx.probes.modules import Forwards, made_at
 from traindx.probes.session import BackwardRun, ForwardRun, Probe, Session, StepRun
-from traindx.probes.tensors import number, plain, readable, sample, shape_of, tensors_in
+from traindx.probes.tensors import number_of, plain, readable, sample, shape_of, tensors_in
 
 NODES_LIMIT = 20_000
 WALKS_PER_SITE = 4
@@ -445,7 +445,7 @@ class Rates(Probe):
         if self.session.step <= 2 and not self.session.compiled and _users_own(type(run.optimizer)):
             self._writes = _Writes(self.session, run.optimizer)
             self._writes.on()
-        rate = _rate(run.optimizer)
+        rate = run.rate
         if rate is None:
             return
         seen = self._seen.get(run.id)
@@ -495,22 +495,6 @@ class Rates(Probe):
         for seen in self._seen.values():
             by_hand = _line_with(r"\[.lr.\]\s*[-*/+]?=(?!=)") if seen.falls + seen.rises else None
             self.session.emit(changed(seen, set_by_hand=by_hand))
-
-
-def _rate(optimizer: Optimizer) -> float | None:
-    groups = optimizer.param_groups
-    if len(groups) == 1:
-        return number_of(groups[0].get("lr"))
-    rates = [rate for group in groups if (rate := number_of(group.get("lr"))) is not None]
-    return max(rates, key=abs) if rates else None
-
-
-def number_of(value: Any) -> float | None:
-    if type(value) is float:
-        return value
-    if isinstance(value, Tensor):
-        return number(value)
-    return float(value) if isinstance(value, (int, float)) else None
 
 
 def _users_own(kind: type[Optimizer]) -> bool:

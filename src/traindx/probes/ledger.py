@@ -14,7 +14,7 @@ import sys
 import time
 import weakref
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from traindx.core.observed import Site
 from traindx.core.observed.fed import Columns, Fed, FirstWeights, Giveaway, Labels, Neighbours, NonFiniteFed
+from traindx.core.observed.program import Event
 from traindx.probes import rows as row
 from traindx.probes import sites, source
 from traindx.probes.loaders import Loaders, written
@@ -314,7 +315,7 @@ class FedLedger(Probe):
     """Inputs and targets by model, split and time."""
 
     areas = ("data", "loss")
-    always = ("on_batch", "before_forward", "on_loss")
+    always = ("on_batch",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -329,7 +330,6 @@ class FedLedger(Probe):
         self._run: ForwardRun | None = None
         self._first_done = True
         self._firsts: dict[int, _First] = {}
-        self._unseen: dict[int, int] = {}  # forwards of steps that were let alone, by root
         self._arrived: tuple[weakref.ref[Any], list[weakref.ref[Tensor]]] | None = None  # loader and tensors
         self._described: _Delivered | None = None  # what arrived, once somebody asked
         self._given = 0  # tensors of the latest call
@@ -369,9 +369,6 @@ class FedLedger(Probe):
         )
 
     def before_forward(self, run: ForwardRun) -> None:
-        if self.session.coasting:
-            self._glance(run)
-            return
         self._current = None
         self._run, self._first_done = run, True
         if self.session.in_backward:
@@ -394,21 +391,17 @@ class FedLedger(Probe):
             if self._current is not None and len(self._pending) < PENDING:
                 self._pending.append(self._current)
 
-    def _glance(self, run: ForwardRun) -> None:
-        """A forward of a step that is let alone: its batch is counted as not looked at."""
-        self._unseen[run.model] = self._unseen.get(run.model, 0) + 1
-        first = run.args[0] if run.args else None
-        if type(first) is Tensor:
-            self._latest = _Call(run.model, run.site, run.grad, weakref.ref(first))
-
-    def on_wake(self, missed: int) -> None:
+    def on_wake(self, missed: int, events: Mapping[Event, int]) -> None:
+        """Batches of steps that were let alone are counted as not looked at."""
         for module in list(self._keys):
-            count = self._unseen.get(self.session.ids.of(module), 0)
+            root = self.session.ids.of(module)
+            count = sum(times for event, times in events.items() if event.what == "forward" and event.who == root)
             model = self.models.get(self._keys[module][0])
             if count and model is not None and model.train is not None:
                 model.train.skipped += count
                 model.epoch_whole = False
-        self._unseen.clear()
+        for given in self.session.given[-1:]:
+            self._latest = _Call(*given)
 
     def after_forward(self, run: ForwardRun) -> None:
         batch, self._current, self._run = self._current, None, None

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 import threading
 from dataclasses import replace
@@ -17,7 +18,7 @@ from traindx.core.observed import Site
 from traindx.core.observed.program import LossCall
 from traindx.probes import modules, patching, sites
 from traindx.probes.session import LossRun, Probe, Session
-from traindx.probes.tensors import Marks, dtype_of, readable, shape_of
+from traindx.probes.tensors import Marks, dtype_of, plain, readable, shape_of
 
 LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
           "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "multi_margin_loss",
@@ -139,6 +140,10 @@ class Losses(Probe):
 
     def on_loss(self, run: LossRun) -> None:
         self.session.event("loss", run.site, 0, run.function if run.grad else f"{run.function} no_grad")
+        if run.grad and plain(run.output):
+            self.session.has_read(run.output, run.value)
+            if run.value is not None and not math.isfinite(run.value):
+                self.session.wake()
         if self.session.coasting:
             return
         self._calls += 1

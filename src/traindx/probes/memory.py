@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from traindx.core.observed import Site
 from traindx.core.observed.memory import Census, GraphReach, ResultsAlive
+from traindx.core.observed.program import Event
 from traindx.probes import source
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session
 from traindx.probes.tensors import plain, tensors_in
@@ -19,6 +21,7 @@ ALL_UP_TO = 64  # results of a line that are all watched; after them some 32 to 
 MOST_NODES = 20_000
 CENSUSES = 40
 CENSUS_EVERY = 64  # steps at least
+_RESULTS = {"loss": "loss", "forward": "output", "backward": "root"}  # of events
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -49,6 +52,7 @@ class _Line:
     training: bool
     first_step: int
     made: int = 0
+    held: int = 0  # the latest of them that is watched
     graphs: list[weakref.ref[_Watched]] = field(default_factory=list)
     outputs: list[tuple[int, int, weakref.ref[Any], int]] = field(default_factory=list)  # step, weight, memory, bytes
     censuses: list[Census] = field(default_factory=list)
@@ -60,14 +64,11 @@ class Survivors(Probe):
     """Takes a census of past results now and then; how many are alive tells whether somebody keeps them."""
 
     areas = ("memory",)
-    always = ("on_loss", "after_forward", "before_backward")
-
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._lines: dict[tuple[int, str], _Line] = {}
         self._counted_at = 0  # step
         self._budget = Budget(session, 0.005)
-        self._last: weakref.ref[Tensor] | None = None  # the latest loss: it need not be watched again as a root
         self._roots: list[tuple[int, int]] = []
         self._carried_at: Site | None = None
 
@@ -86,7 +87,7 @@ class Survivors(Probe):
 
     def before_backward(self, run: BackwardRun) -> None:
         root = run.roots[0] if run.roots else None
-        if run.accumulate and isinstance(root, Tensor) and (self._last is None or self._last() is not root):
+        if run.accumulate and isinstance(root, Tensor) and not self.session.is_loss(root):
             self._watch("root", run.site, root, True)
         if run.accumulate and run.keep_graph and isinstance(root, Tensor) and root.grad_fn is not None:
             self._measure_reach(run, root)
@@ -101,15 +102,22 @@ class Survivors(Probe):
             line.in_latest += 1
         else:
             line.latest, line.in_latest = step, 1
-        weight = 1 if made <= ALL_UP_TO else 1 << (made.bit_length() - 6)  # for how many results this one stands
-        if made % weight == 0:
+        weight = made - line.held  # for how many results this one stands
+        if weight >= (1 if made <= ALL_UP_TO else 1 << (made.bit_length() - 6)):
+            line.held = made
             result = next(tensors_in(value, 1), None)
             if result is not None and plain(result):
                 self._hold_weakly(line, result, weight)
 
+    def on_wake(self, missed: int, events: Mapping[Event, int]) -> None:
+        """Results of steps that were let alone: the next one that is watched stands for them."""
+        for event, times in events.items():
+            line = self._lines.get((id(event.site), _RESULTS.get(event.what, "")))
+            if line is not None:
+                line.made += times
+
     def _hold_weakly(self, line: _Line, result: Tensor, weight: int) -> None:
         step = self.session.step
-        self._last = weakref.ref(result)
         if result.grad_fn is not None:
             watched = _Watched(step, weight)
             result.register_hook(watched)

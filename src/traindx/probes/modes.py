@@ -10,7 +10,7 @@ import inspect
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -22,6 +22,7 @@ from torch.nn.parameter import is_lazy
 
 from traindx.core.observed import Site, changed
 from traindx.core.observed.mode import DropInEval, ForwardPass, Stretch, TrainedInMode
+from traindx.core.observed.program import Event
 from traindx.probes import modules, patching, sites
 from traindx.probes.routine import PERIODS
 from traindx.probes.session import ForwardRun, LossRun, Probe, Session
@@ -56,21 +57,22 @@ def _drop_maker(name: str, session: Session, probe: Modes) -> Callable[[Any], An
 
 
 def _observed_drop(original: Any, name: str, session: Session, probe: Modes) -> Any:
-    is_compiling, guard, saw = torch.compiler.is_compiling, session.guard, probe.saw_drop
-    thread = session.thread
+    is_compiling, is_dynamo_compiling = torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling
+    thread, guard, saw = session.thread, session.guard, probe.saw_drop
 
     def drop(*args: Any, **kwargs: Any) -> Any:
-        if not is_compiling() and not session.coasting and thread.depth and not thread.busy:
+        if not is_dynamo_compiling() and not session.coasting and thread.depth and not thread.busy and not is_compiling():
             guard(probe, saw, name, args, kwargs)
         return original(*args, **kwargs)
     return patching.shadow(drop, original)  # type: ignore[arg-type]
 
 
 def _observed_norm(original: Any, session: Session, probe: Modes) -> Any:
-    is_compiling, thread = torch.compiler.is_compiling, session.thread
+    is_compiling, is_dynamo_compiling = torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling
+    thread = session.thread
 
     def batch_norm(*args: Any, **kwargs: Any) -> Any:
-        if not is_compiling() and not session.coasting and thread.depth and not thread.busy:
+        if not is_dynamo_compiling() and not session.coasting and thread.depth and not thread.busy and not is_compiling():
             probe.saw_norm(args, kwargs)
         return original(*args, **kwargs)
     return patching.shadow(batch_norm, original)  # type: ignore[arg-type]
@@ -288,7 +290,7 @@ class Modes(Probe):
         self._recent.append(window)
         self._take(window, step)
 
-    def on_wake(self, missed: int) -> None:
+    def on_wake(self, missed: int, events: Mapping[Event, int]) -> None:
         """The windows that were let alone count as those of a period before, which they were like."""
         period = min(self.session.routine.period, len(self._recent))
         for place, window in enumerate(list(self._recent)[-period:] if period else []):

@@ -19,7 +19,7 @@ from torch.nn.modules.loss import _Loss
 from traindx.core.observed import Site, changed
 from traindx.core.observed.program import ForwardSeen, ModelSeen, Parameter
 from traindx.probes import patching, sites
-from traindx.probes.session import ForwardRun, Probe, Session
+from traindx.probes.session import ForwardRun, Given, Probe, Session
 from traindx.probes.tensors import dtype_of, shape_of, tensors_in
 
 ALL_FOLLOWED = 64  # forwards of a kind whose backward is waited for one by one
@@ -69,16 +69,15 @@ def _observed_init(original: Any, session: Session) -> Any:
 
 
 def _observed_call(original: Any, session: Session) -> Any:
-    thread, is_compiling = session.thread, torch.compiler.is_compiling
+    thread, is_compiling, is_dynamo_compiling = session.thread, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling
 
     def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or not session.active or thread.busy:
+        # the one question that Dynamo answers itself comes first, then the one that most calls end at
+        if is_dynamo_compiling() or thread.alone or is_compiling() or not session.active or thread.busy:
             return original(self, *args, **kwargs)
         if thread.depth == 0:
             return root_call(original, session, self, args, kwargs)
         modules = thread.modules
-        if modules is None:  # nobody asks for inner modules in this step
-            return original(self, *args, **kwargs)
         modules.append(self)
         try:
             output = original(self, *args, **kwargs)
@@ -98,7 +97,8 @@ def root_call(original: Any, session: Session, module: nn.Module, args: tuple[An
     run = ForwardRun(0, module, args, kwargs, sites.here(3), bool(getattr(module, "training", False)), torch.is_grad_enabled())
     session.call("before_forward", run)
     thread.depth = 1
-    thread.modules = [module] if session.detailed or session.tracing else None
+    thread.alone = not (session.detailed or session.tracing)
+    thread.modules = [] if thread.alone else [module]
     try:
         run.output = original(module, *run.args, **run.kwargs)  # a probe may exchange them, in a child of its own
     except BaseException:
@@ -106,7 +106,7 @@ def root_call(original: Any, session: Session, module: nn.Module, args: tuple[An
         raise
     finally:
         thread.depth = 0
-        thread.modules = None
+        thread.modules, thread.alone = [], False
         session.call("after_forward", run)
     return run.output
 
@@ -210,6 +210,8 @@ class Forwards(Probe):
         if self.session.detailed and info.looked != self.session.step:
             self._look(info, run.module, run.site)
         self.session.event("forward", run.site, info.id, MODES[run.training, run.grad])
+        if self.session.coasting and run.args and type(run.args[0]) is torch.Tensor:
+            self.session.given.append(Given(info.id, run.site, run.grad, weakref.ref(run.args[0])))
 
     def after_forward(self, run: ForwardRun) -> None:
         if run.failed:

@@ -17,7 +17,7 @@ from traindx.core.observed import Site, changed
 from traindx.core.observed.program import OptimizerMade, SchedulerMade
 from traindx.probes import modules, patching, sites
 from traindx.probes.session import ClipRun, Probe, ScalerRun, Session, StepRun
-from traindx.probes.tensors import number
+from traindx.probes.tensors import number, number_of
 
 MAX_STEPS_STATUS = 0
 
@@ -62,7 +62,7 @@ class _Steps:
             return
         try:
             id = announce(optimizer, session, None)  # it may have been made before the session
-            self.run = StepRun(optimizer, id, sites.here(2))
+            self.run = StepRun(optimizer, id, sites.here(2), rate_of(optimizer))
         except Exception:
             self.run = None
             return
@@ -249,9 +249,8 @@ class Optimizers(Probe):
         groups = run.optimizer.param_groups
         if self._known.get(run.id) != [len(group["params"]) for group in groups]:
             self._describe(run.optimizer, run.id, run.site if run.id not in self._known else None)
-        rates = [_rate(group["lr"]) for group in groups if "lr" in group]
-        if rates:
-            self.session.values["lr"] = max(rates)
+        if run.rate is not None:
+            self.session.values["lr"] = run.rate
 
     def _describe(self, optimizer: Optimizer, id: int, site: Site | None) -> None:
         ids = self.session.ids
@@ -305,5 +304,10 @@ class Optimizers(Probe):
             self.session.emit(made)
 
 
-def _rate(value: Any) -> float:
-    return number(value) or 0.0 if isinstance(value, torch.Tensor) else float(value)
+def rate_of(optimizer: Optimizer) -> float | None:
+    """The learning rate of the group whose rate is the largest by size."""
+    groups = optimizer.param_groups
+    if len(groups) == 1:
+        return number_of(groups[0].get("lr"))
+    rates = [rate for group in groups if (rate := number_of(group.get("lr"))) is not None]
+    return max(rates, key=abs) if rates else None

@@ -18,14 +18,20 @@ MOST_KINDS = 1000  # of windows that are told apart
 PERIODS = 8  # windows after which a run may repeat: several networks, a critic that steps five times
 MARGIN = 2  # steps before one on which probes look closely: following gradients begins there
 SMOOTH = 0.1  # weight of the latest step in running means
+SMOOTH_ALONE = 0.5  # of the mean over all steps that were let alone together
 
 
-def scheduled(step: int) -> bool:
-    """Steps on which probes look closely or report: dense at first, then four to the doubling, at least every 500."""
+def detailed_step(step: int) -> bool:
+    """Steps on which probes may spend milliseconds: dense at first, then four to the doubling, at least every 500."""
     if step <= 8:
         return True
     top = 1 << (step.bit_length() - 1)
-    return step == top or ((step - top) * 4 % top == 0 if step < 2048 else step % 500 == 0)
+    return (step - top) * 4 % top == 0 if step < 2048 else step % 500 == 0
+
+
+def scheduled(step: int) -> bool:
+    """Steps on which probes look closely or report: powers of two are among them."""
+    return detailed_step(step) or step & (step - 1) == 0
 
 
 class Routine:
@@ -48,11 +54,15 @@ class Routine:
         self._windows.append((number, events))
         self._watched += 1
 
-    def took(self, seconds: float, ours: float | None = None) -> None:
-        """What a step took, and what of it was ours; a pause (an evaluation, a checkpoint) counts little."""
-        self._step = _smoothed(self._step, seconds)
-        if ours is not None:
-            self._ours = _smoothed(self._ours, ours)
+    def took(self, seconds: float, ours: float) -> None:
+        """What a step took that was watched in full, and what of it was ours; a pause (a checkpoint) counts little."""
+        self._step = _smoothed(self._step, seconds, SMOOTH)
+        self._ours = _smoothed(self._ours, ours, SMOOTH)
+
+    def let_alone(self, windows: int, seconds: float) -> None:
+        """What so many windows took that were let alone."""
+        if windows:
+            self._step = _smoothed(self._step, seconds / windows, SMOOTH_ALONE)
 
     def gap(self, step: int) -> int:
         """How many windows from this step on may be let alone; 0 where the run is new, changes, or is cheap to watch."""
@@ -89,5 +99,5 @@ def _unusual(event: Event) -> bool:
     return event.what == "load" or (event.what == "loss" and event.detail.endswith(" no_grad"))
 
 
-def _smoothed(mean: float, value: float) -> float:
-    return mean + SMOOTH * (min(value, 3 * mean) - mean) if mean else value
+def _smoothed(mean: float, value: float, weight: float) -> float:
+    return mean + weight * (min(value, 3 * mean) - mean) if mean else value

@@ -6,17 +6,18 @@ import sys
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from torch._C import DisableTorchFunction
 
 from traindx.core.observed import MAX_STEPS, Ended, Observation, ProbeFailed, Site
 from traindx.core.observed.program import Event, Window
 from traindx.probes.recorder import Recorder
-from traindx.probes.routine import Routine
+from traindx.probes.routine import Routine, detailed_step
 from traindx.probes.tensors import number
 
 if TYPE_CHECKING:
@@ -32,14 +33,6 @@ _clock = time.perf_counter
 SHORT = 10.0  # seconds of a run in which every Budget has its full share
 TOGETHER = 0.012  # share of the time of all Budgets together later on
 LONGEST_ACCUMULATION = 512  # backwards without an optimizer step after which backwards count as steps
-
-
-def detailed_step(step: int) -> bool:
-    """Steps on which probes may spend milliseconds: dense at first, then four to the doubling, at least every 500."""
-    if step <= 8:
-        return True
-    top = 1 << (step.bit_length() - 1)
-    return (step - top) * 4 % top == 0 if step < 2048 else step % 500 == 0
 
 
 @dataclass
@@ -76,6 +69,15 @@ class ForwardRun:
     failed: bool = False
 
 
+class Given(NamedTuple):
+    """What a forward of a step that is let alone was given: its first tensor, weakly."""
+
+    model: int
+    site: Site | None
+    grad: bool
+    input: weakref.ref[Tensor]
+
+
 @dataclass
 class LossRun:
     """One call of a torch loss function, outermost only."""
@@ -105,6 +107,7 @@ class StepRun:
     optimizer: torch.optim.Optimizer
     id: int
     site: Site | None
+    rate: float | None  # the largest learning rate of its groups
 
 
 @dataclass
@@ -166,13 +169,20 @@ class Probe:
     def on_event(self, event: Event) -> None: ...
     def on_tick(self, step: int) -> None:
         """A step is over (an optimizer stepped, or a backward ended where there is no optimizer)."""
-    def on_wake(self, missed: int) -> None:
-        """``missed`` windows like those before them were let alone: what was known of the last step is old by now."""
+    def on_wake(self, missed: int, events: Mapping[Event, int]) -> None:
+        """``missed`` windows like those before them were let alone: what was known of the last step is old by now.
+
+        ``events`` are how often each event came in them, those of the window that has begun included.
+        """
     def at_end(self) -> None: ...
 
     def rests(self) -> bool:
         """Whether nothing is under way that needs the next step in full."""
         return True
+
+    def attends(self) -> tuple[str, ...]:
+        """The hooks that are to be called on the next steps, which are let alone: those of ``always`` that are of use now."""
+        return self.always
 
 
 HOOKS = tuple(name for name in vars(Probe) if name.startswith(("before_", "after_", "on_", "at_")))
@@ -195,7 +205,8 @@ class _Thread(threading.local):
     def __init__(self, owner: int) -> None:
         self.foreign = self.busy = threading.get_ident() != owner
         self.depth = 0
-        self.modules: list[Any] | None = None
+        self.modules: list[Any] = []  # those whose forward is running, where somebody asks
+        self.alone = False  # inside a root's forward of whose inner modules nobody asks
 
 
 class Session:
@@ -213,6 +224,8 @@ class Session:
         self.began = time.perf_counter()
         self.stack = ExitStack()
         self.thread = _Thread(threading.get_ident())
+        self.given: list[Given] = []  # the forwards of a window that is let alone
+        self._read: tuple[weakref.ref[Any], int, float | None] | None = None  # the latest loss, its version, its value
         self.trained = False  # a backward was seen
         self.ids = Ids()
         self.optimizers = 0  # made so far
@@ -231,12 +244,11 @@ class Session:
         self.shares = 0.0  # of all of them
         self.probes: list[Probe] = []
         self._hooks: Hooks = {name: [] for name in HOOKS}
-        self._few: Hooks = {name: [] for name in HOOKS}  # of steps that are let alone
         self._now = self._hooks
         self.coasting = False
         self.routine = Routine()
         self._ours = 0.0  # seconds of this step that were spent in hooks
-        self._ticked = self.began
+        self._ticked = self.began  # the latest step that was watched in full was over
         self._left = self._missed = 0  # windows to be let alone, and how many have been
         self._usual: list[_Pattern | None] = []
         self._cycle: list[list[Event]] = []
@@ -261,8 +273,6 @@ class Session:
         for name in HOOKS:
             if getattr(kind, name) is not getattr(Probe, name):
                 self._hooks[name].append((probe, getattr(probe, name)))
-                if name in kind.always:
-                    self._few[name].append((probe, getattr(probe, name)))
 
     def call(self, hook: str, *args: Any) -> None:
         """Runs a hook of every probe that has it, as ours: not traced, not observed, never raising."""
@@ -310,7 +320,7 @@ class Session:
         return bool(self._hooks[hook])
 
     def drop(self, probe: Probe, problem: BaseException) -> None:
-        for every in (self._hooks, self._few):
+        for every in (self._hooks, self._now):
             for name, hooks in every.items():
                 every[name] = [entry for entry in hooks if entry[0] is not probe]
         self.failed(type(probe).__name__, problem)
@@ -353,6 +363,19 @@ class Session:
         return self.active and not self.thread.busy
 
     # -- facts ------------------------------------------------------------------------------------------------------
+
+    def has_read(self, tensor: Tensor, value: float | None) -> None:
+        """A loss was read: it need not be read again where it is the root of the backward."""
+        self._read = (weakref.ref(tensor), tensor._version, value)
+
+    def is_loss(self, tensor: Tensor | None) -> bool:
+        """Whether this very tensor is what the latest loss function returned, unchanged."""
+        loss = self._read[0]() if self._read is not None else None
+        return self._read is not None and loss is not None and loss._version == self._read[1] and loss is tensor
+
+    def number(self, tensor: Tensor | None) -> float | None:
+        """A one-element CPU tensor as a float, see :func:`traindx.probes.tensors.number`."""
+        return self._read[2] if self._read is not None and self.is_loss(tensor) else number(tensor)
 
     def emit(self, observation: Observation) -> None:
         if self.active:
@@ -407,32 +430,50 @@ class Session:
         self.coasting, self._now = False, self._hooks
         for event in self._expected[:self._at]:  # what has happened in this window
             self._append(event.what, event.site, event.who, event.detail)
-        missed, self._missed = self._missed, 0
+        events, missed = self._let_alone(), self._missed
+        self._missed = 0
         with self.quiet(), DisableTorchFunction():
-            self._run(self._hooks["on_wake"], (missed,))
+            self._run(self._hooks["on_wake"], (missed, events))
+        self.given = []
+
+    def _let_alone(self) -> Counter[Event]:
+        """Counts the windows that were let alone, and the time they took; how often each event came in them."""
+        now, events = _clock(), Counter(self._expected[:self._at])
+        self.routine.let_alone(self._missed, now - self._ticked)
+        self._ticked = now
+        period = len(self._cycle)
+        for place, (window, pattern) in enumerate(zip(self._cycle, self._usual)):
+            times = len(range(place, self._missed, period))
+            for event in window:
+                events[event] += times
+            if pattern is not None and times:
+                pattern.count += times
+                pattern.last = self.step - self._missed + place + (times - 1) * period
+        return events
 
     def _coast(self, windows: int) -> None:
         latest = self.routine.cycle()
         self._usual = [self._pattern(events) for events in latest]
         self._cycle = [[event for event in events for _ in range(event.count)] for events in latest]
         self._left, self._missed, self._at = windows, 0, 0
-        self._expected, self._now = self._cycle[0], self._few
+        self._expected = self._cycle[0]
+        attending = {probe: probe.attends() for probe in self.probes if probe.always}
+        self._now = {name: [entry for entry in hooks if name in attending.get(entry[0], ())] for name, hooks in self._hooks.items()}
         self.coasting = True
 
     def _pace(self) -> None:
         """Whether the next window is watched in full."""
-        now = _clock()
-        seconds, self._ticked = now - self._ticked, now
         if self.coasting:
-            self.routine.took(seconds)
             if self._missed >= self._left:
                 self.wake()
-        else:
-            if not self.detailed:
-                self.routine.took(seconds, self._ours)
-            windows = self.routine.gap(self.step)
-            if windows > 1 and all(probe.rests() for probe in self.probes):
-                self._coast(windows)
+            return
+        now = _clock()
+        seconds, self._ticked = now - self._ticked, now
+        if not self.detailed:
+            self.routine.took(seconds, self._ours)
+        windows = self.routine.gap(self.step)
+        if windows > 1 and all(probe.rests() for probe in self.probes):
+            self._coast(windows)
         self._ours = 0.0
 
     # -- the clock --------------------------------------------------------------------------------------------------
@@ -471,13 +512,13 @@ class Session:
 
     def _close_window(self) -> None:
         if self.coasting:
-            pattern = self._usual[self._missed % len(self._usual)]
             self._missed += 1
             self._expected, self._at = self._cycle[self._missed % len(self._cycle)], 0
-        else:
-            events, self._events = self._events, []
-            pattern = self._pattern(events)
-            self.routine.note(events)
+            self.given = []
+            return
+        events, self._events = self._events, []
+        pattern = self._pattern(events)
+        self.routine.note(events)
         if pattern is None:
             return
         pattern.count += 1

@@ -64,6 +64,15 @@ def number(value: Any) -> float | None:
     return number if type(number) is float else number.real if isinstance(number, complex) else float(number)
 
 
+def number_of(value: Any) -> float | None:
+    """A number, or a tensor of one, as a float."""
+    if type(value) is float:
+        return value
+    if isinstance(value, Tensor):
+        return number(value)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
 def sample(value: Tensor, limit: int = SAMPLE) -> Tensor:
     """At most ``limit`` elements, flat, evenly strided (odd stride, lest it fall on one channel); a view where possible."""
     flat = value.detach().reshape(-1)
