@@ -17,13 +17,17 @@ def encode(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, bool)):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: encode(item) for f in dataclasses.fields(value)
-                if (item := getattr(value, f.name)) != f.default}
+        return {name: encode(item) for name, default in _defaults(type(value)) if (item := getattr(value, name)) != default}
     if isinstance(value, dict):
         return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [encode(item) for item in value]
     return str(value)
+
+
+@functools.cache
+def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
+    return tuple((f.name, f.default) for f in dataclasses.fields(kind))
 
 
 @functools.cache

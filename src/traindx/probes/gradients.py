@@ -355,7 +355,8 @@ class Ledger(Probe):
         if self._blind:
             self._blind -= 1
             self._lines, self._zeroed_at = [], None
-        full = detailed_step(step + 1) or detailed_step(step + 2)
+        soon = detailed_step(step + 1)
+        full = soon or detailed_step(step + 2)
         if full and not self._full:
             for owner in self._owners.values():
                 for life in owner.lives:
@@ -363,7 +364,7 @@ class Ledger(Probe):
                         life.forget()
         if full != self._full:
             self._full, self._watched = full, None
-        if detailed_step(step + 1):
+        if soon:
             self._say()
 
     # -- backward ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from traindx.core.observed.program import Event
 
-BEGIN = 256  # the steps that are watched in full, whatever it costs
+BEGIN = 128  # the steps that are watched in full, whatever it costs
 SHARE = 0.02  # of the time, that watching in full may cost afterwards
 LONGEST = 100  # steps that are let alone in a row
 MOST_KINDS = 1000  # of windows that are told apart
