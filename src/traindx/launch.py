@@ -6,13 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from traindx.core.recording import Recording, Tail
+if TYPE_CHECKING:
+    from traindx.core.recording import Recording
 
 BOOT = Path(__file__).parent / "boot"
 POLL_SECONDS = 0.1
@@ -36,29 +38,37 @@ def launch(command: Sequence[str], folder: Path, settings: dict[str, Any],
            watch: Callable[[Recording], None] = lambda recording: None, stdout: Any = None) -> Outcome:
     """Runs ``command`` to its end.
 
-    ``watch`` is called with the recording: once while it is empty, then about ten times a second when there is news.
+    ``watch`` is called with the recording: once while it is empty and the script has only just begun, then about ten
+    times a second when there is news.
     ``stdout`` is where the script's output goes, if not to our own.
     """
     environment = dict(os.environ)
     environment["TRAINDX_BOOT"] = json.dumps({"folder": str(folder.resolve()), **settings})
     environment["PYTHONPATH"] = os.pathsep.join([str(BOOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    recording = Recording()
-    tail = Tail(folder, recording)
     began = time.monotonic()
     child = subprocess.Popen(command, env=environment, stdout=stdout)
     with _passing_signals_to(child):
+        from traindx.core.recording import Recording, Tail  # what we need ourselves is made ready while the script starts
+        recording = Recording()
+        tail = Tail(folder, recording)
         watch(recording)
-        while True:
-            try:
-                returned = child.wait(POLL_SECONDS)
-                break
-            except subprocess.TimeoutExpired:
-                if tail.read():
-                    watch(recording)
+        for _ in _while_running(child):
+            if tail.read():
+                watch(recording)
     tail.read()
     tail.finish()
+    returned = child.wait()
     killed_by = -returned if returned < 0 else None
     return Outcome(128 + killed_by if killed_by else returned, time.monotonic() - began, recording, killed_by)
+
+
+def _while_running(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Again and again until the child has ended, which is known at once."""
+    waiting = threading.Thread(target=child.wait, daemon=True)
+    waiting.start()
+    while waiting.is_alive():
+        waiting.join(POLL_SECONDS)
+        yield
 
 
 class _passing_signals_to:

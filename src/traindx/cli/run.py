@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
@@ -57,8 +58,10 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
 def run(options: argparse.Namespace) -> int:
     target = target_from(options)
     settings = settings_from(_given(options), Path.cwd())
-    from traindx.diagnosis import chosen
-    rules = chosen(settings.select, settings.ignore)
+    rules = None
+    if settings.select or settings.ignore:
+        from traindx.diagnosis import chosen
+        rules = chosen(settings.select, settings.ignore)
     _check_report_files(settings)
     return _watch(target, settings, rules, language_from(settings.lang))
 
@@ -161,21 +164,20 @@ def check_report_file(option: str, file: str | None) -> None:
         raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=problem.strerror)) from None
 
 
-def _watch(target: Target, settings: Settings, rules: frozenset[str], language: Language) -> int:
+def _watch(target: Target, settings: Settings, rules: frozenset[str] | None, language: Language) -> int:
+    """``rules`` None: all of them. Before the script is started, only what it needs is imported."""
     from traindx import launch
-    from traindx.diagnosis import after_run
-    from traindx.live import Live
-    live = Live(rules, language)
     with _folder(target, settings, language) as (folder, record):
+        watcher = _Watcher(rules, language, record)
         outcome = launch.launch(
             launch.command_for(target.script, target.module, target.args), folder,
-            {"script": target.file, "max_steps": settings.max_steps}, _watchers(live, record),
-            sys.stderr if settings.json == "-" else None)
+            {"script": target.file, "max_steps": settings.max_steps}, watcher, sys.stderr if settings.json == "-" else None)
+        from traindx.diagnosis import after_run
         report = after_run(outcome.recording, outcome, rules)
         report.script = target.shown
         report.run = str(record.path) if record else None
         found = {judged.rule for judged in report.findings}
-        report.remarks += [messages.WITHDRAWN.fill(rule=rule) for rule in live.said if rule not in found]
+        report.remarks += [messages.WITHDRAWN.fill(rule=rule) for rule in watcher.said if rule not in found]
         if settings.prove:
             _prove(report, target, language)
         _write_reports(report, outcome, record, settings, language)
@@ -196,14 +198,37 @@ def _prove(report: Report, target: Target, language: Language) -> None:
         report.remarks.append(messages.CANNOT_PROVE.fill(problem=problem.strerror or str(problem)))
 
 
-def _watchers(live: Live, record: RunFolder | None) -> Callable[[Recording], None]:
-    if record is None:
-        return live
+class _Watcher:
+    """Called with the growing recording. The first time, while the script starts, it gets ready what comes later."""
 
-    def both(recording: Recording) -> None:
-        record.follow(recording)
-        live(recording)
-    return both
+    def __init__(self, rules: frozenset[str] | None, language: Language, record: RunFolder | None) -> None:
+        self.rules = rules
+        self.language = language
+        self.record = record
+        self.live: Live | None = None
+
+    @property
+    def said(self) -> list[str]:
+        return self.live.said if self.live is not None else []
+
+    def __call__(self, recording: Recording) -> None:
+        if self.live is None:
+            from traindx.live import Live
+            self.live = Live(self.rules, self.language)
+            if self.record is not None:
+                self.record.start()
+            self.live(recording)
+            _get_ready()
+            return
+        if self.record is not None:
+            self.record.follow(recording)
+        self.live(recording)
+
+
+def _get_ready() -> None:
+    """Imports what the end needs."""
+    for name in ("checklist.judging", "reporters.terminal", "reporters.json", "runs.facts", "runs.notes", "runs.yaml"):
+        importlib.import_module(f"traindx.{name}")
 
 
 @contextmanager
@@ -214,7 +239,6 @@ def _folder(target: Target, settings: Settings, language: Language) -> Iterator[
     if not settings.no_record:
         try:
             record = begin(Path(settings.runs_dir), settings.name or target.stem, target.shown, target.args, target.file)
-            record.start()
         except OSError as problem:
             _complain(messages.CANNOT_RECORD.fill(folder=settings.runs_dir, problem=problem.strerror), language)
     if record is not None:
@@ -226,7 +250,7 @@ def _folder(target: Target, settings: Settings, language: Language) -> Iterator[
 
 def _write_reports(report: Report, outcome: Outcome, record: RunFolder | None, settings: Settings,
                    language: Language) -> None:
-    from traindx.reporters import html, json, sarif, style, terminal
+    from traindx.reporters import json, style, terminal
     sys.stdout.flush()
     sys.stderr.write(terminal.render(report, language, style.style_for(sys.stderr), style.columns_of(sys.stderr)))
     sys.stderr.flush()
@@ -235,8 +259,10 @@ def _write_reports(report: Report, outcome: Outcome, record: RunFolder | None, s
     elif settings.json:
         write_file(settings.json, json.render(report, language), "--json", language)
     if settings.html:
+        from traindx.reporters import html
         write_file(settings.html, html.render(report, language, Path.cwd()), "--html", language)
     if settings.sarif:
+        from traindx.reporters import sarif
         write_file(settings.sarif, sarif.render(report, language), "--sarif", language)
     if record is not None:
         try:

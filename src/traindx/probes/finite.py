@@ -19,7 +19,7 @@ from traindx.core.observed.program import Event
 from traindx.probes import graph, patching
 from traindx.probes.ops import Traces
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session, StepRun
-from traindx.probes.tensors import item, marks_of, readable, sample, tensors_in, total
+from traindx.probes.tensors import item, readable, sample, tensors_in, total
 
 NAMED = 4  # faults described in full; later ones are only counted
 TABLES = 3  # traced steps whose lines are remembered
@@ -178,7 +178,6 @@ class Finite(Probe):
             if not gradients:
                 return False
             norm = _norm(gradients)
-            self.session.gradients_seen = marks_of(gradients), norm
             if not self._scaled and math.isfinite(norm):
                 self.session.metric("raw_grad_norm", norm)  # before any clipping
             return not math.isfinite(norm) and any(not _finite(g) for g in gradients)

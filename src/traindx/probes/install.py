@@ -1,10 +1,12 @@
 """Puts every probe on a torch that has just been imported. Every module here that has an ``install`` is one."""
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from traindx import probes
@@ -20,7 +22,11 @@ def install(recorder: Recorder, max_steps: int | None = None, looks: Mapping[str
     if Session.current is not None:
         Session.current.end("finished")
         Session.current.close()
-    session = Session(recorder, max_steps, looks)
+    with _no_collection():  # of all that torch has just made
+        return _install(Session(recorder, max_steps, looks))
+
+
+def _install(session: Session) -> Session:
     others = sorted(m.name for m in pkgutil.iter_modules(probes.__path__) if m.name not in SEAMS)
     try:
         for name in SEAMS:
@@ -33,6 +39,17 @@ def install(recorder: Recorder, max_steps: int | None = None, looks: Mapping[str
     os.register_at_fork(after_in_child=lambda: _leave(session))
     Session.current = session
     return session
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _add(session: Session, name: str) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from traindx.probes.modules import Forwards
 from traindx.probes.session import BackwardRun, Budget, Probe, Session, StepRun
-from traindx.probes.tensors import marks_of, plain, sample, tensors_in
+from traindx.probes.tensors import plain, sample, tensors_in
 
 SAMPLED = 256  # elements of a parameter whose change is measured
 ACTIVATION_SAMPLE = 1024
@@ -74,19 +74,12 @@ class Monitors(Probe):
         with self._budget.paying(), torch.no_grad():
             parameters = trainable(run.optimizer)
             # a step that was given a closure has computed its gradients only now
-            norm = self._gradient_norm(gradients(parameters)) if before.norm is None else before.norm
+            norm = norm_of(gradients(parameters)) if before.norm is None else before.norm
             values = {"weight_norm": norm_of(parameters)} | ({} if norm is None else {"grad_norm": norm})
             after = elements_of(parameters)
             if after.shape == before.elements.shape:
                 values["update_ratio"] = update_ratio(before.elements, after, self._weights_for(run.id, parameters))
             self._record(values)
-
-    def _gradient_norm(self, values: list[Tensor]) -> Tensor | None:
-        """As it was taken after the backward, where nothing has written to the gradients since."""
-        seen = self.session.gradients_seen
-        if seen is not None and values and seen[0] == marks_of(values):
-            return torch.tensor(seen[1])
-        return norm_of(values)
 
     def _weights_for(self, optimizer: int, parameters: list[Tensor]) -> Tensor:
         """How many elements each sampled one stands for; made on the device, once, for a copy to it would wait."""

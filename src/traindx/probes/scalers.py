@@ -4,10 +4,6 @@ imports them.
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -17,6 +13,7 @@ import numpy as np
 from traindx.core.observed import Site
 from traindx.core.observed.fed import Part, ScalerFitted
 from traindx.probes import patching, sites
+from traindx.probes.importing import when_imported
 from traindx.probes.session import Probe, Session
 
 MODULE = "sklearn.preprocessing._data"
@@ -28,31 +25,6 @@ PARTS = 32
 
 def install(session: Session) -> None:
     session.add(Scalers)
-
-
-class _AfterImport(importlib.abc.MetaPathFinder):
-    """Acts when the module has been imported; finds nothing itself."""
-
-    def __init__(self, probe: Scalers) -> None:
-        self.probe = probe
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name != MODULE:
-            return None
-        self.probe.stop_waiting()
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec is not None and spec.loader is not None:
-            loader: Any = spec.loader
-            original, probe = loader.exec_module, self.probe
-
-            def exec_module(module: ModuleType) -> None:
-                original(module)
-                probe.patch(module)
-
-            loader.exec_module = exec_module
-        return spec
 
 
 def _observed_fit(original: Any, probe: Scalers) -> Any:
@@ -84,17 +56,7 @@ class Scalers(Probe):
         super().__init__(session)
         self._fits: dict[int, ScalerFitted] = {}
         self._latest: dict[int, int] = {}  # of a scaler
-        self._waiting: _AfterImport | None = None
-        if MODULE in sys.modules:
-            self.patch(sys.modules[MODULE])
-        else:
-            self._waiting = _AfterImport(self)
-            sys.meta_path.insert(0, self._waiting)
-            session.stack.callback(self.stop_waiting)
-
-    def stop_waiting(self) -> None:
-        if self._waiting in sys.meta_path:
-            sys.meta_path.remove(self._waiting)
+        when_imported(session.stack, MODULE, self.patch)
 
     def patch(self, module: ModuleType) -> None:
         if not self.session.active:

@@ -225,7 +225,6 @@ class Session:
         self.stack = ExitStack()
         self.thread = _Thread(threading.get_ident())
         self.given: list[Given] = []  # the forwards of a window that is let alone
-        self.gradients_seen: tuple[list[tuple[int, int]], float] | None = None  # their marks and their norm after the latest backward
         self._read: tuple[weakref.ref[Any], int, float | None] | None = None  # the latest loss, its version, its value
         self.trained = False  # a backward was seen
         self.ids = Ids()

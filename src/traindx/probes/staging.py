@@ -10,15 +10,20 @@ import torch
 import torch.fx
 
 from traindx.probes import patching
+from traindx.probes.importing import when_imported
 from traindx.probes.ops import Traces
 from traindx.probes.session import Session
 
 
 def install(session: Session) -> None:
-    for owner, names in ((torch.jit, ("trace", "trace_module")), (torch.fx, ("symbolic_trace",)),
-                         (torch.export, ("export",)), (getattr(torch, "onnx", None), ("export",))):
-        for name in names:
-            patching.replace(session.stack, owner, name, lambda original: _unwatched(original, session))
+    def unwatch(owner: Any, *names: str) -> None:
+        if session.active:
+            for name in names:
+                patching.replace(session.stack, owner, name, lambda original: _unwatched(original, session))
+    unwatch(torch.jit, "trace", "trace_module")
+    unwatch(torch.fx, "symbolic_trace")
+    unwatch(torch.export, "export")
+    when_imported(session.stack, "torch.onnx", lambda module: unwatch(module, "export"))
 
 
 def _unwatched(original: Any, session: Session) -> Any:

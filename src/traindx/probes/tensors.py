@@ -73,11 +73,6 @@ def number_of(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def marks_of(values: list[Tensor]) -> list[tuple[int, int]]:
-    """Tells whether tensors that are alive are the same ones and unwritten."""
-    return [(id(value), value._version) for value in values]
-
-
 def sample(value: Tensor, limit: int = SAMPLE) -> Tensor:
     """At most ``limit`` elements, flat, evenly strided (odd stride, lest it fall on one channel); a view where possible."""
     flat = value.detach().reshape(-1)

@@ -11,18 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traindx import __version__
 from traindx.core.codec import encode
-from traindx.core.observed.record import FilesImported, TorchSeen
-from traindx.core.recording import Recording
 from traindx.core.secrets import masked
-from traindx.launch import Outcome
 from traindx.messages import NOTES
 from traindx.runs import code as codes
-from traindx.runs import facts as summaries
-from traindx.runs import yaml
+
+if TYPE_CHECKING:  # the rest is imported while the script runs, which need not wait for it
+    from traindx.core.recording import Recording
+    from traindx.launch import Outcome
 
 SCHEMA = 1
 HEARTBEAT = "heartbeat"
@@ -52,6 +51,7 @@ class RunFolder:
 
     def follow(self, recording: Recording) -> None:
         """Called with the growing recording: after the first step, what a killed run would otherwise lack is written down."""
+        from traindx.core.observed.record import TorchSeen
         if not self._seen_step and recording.steps >= 1 and recording.last(TorchSeen) is not None:
             self._seen_step = True
             self._guarded(lambda: self._describe(recording))
@@ -66,6 +66,7 @@ class RunFolder:
             raise self.broken
 
     def _close(self, outcome: Outcome, report: dict[str, Any]) -> None:
+        from traindx.runs import facts as summaries
         recording = outcome.recording
         self._describe(recording)
         curves = summaries.summary(recording)
@@ -107,6 +108,9 @@ class RunFolder:
 
     def _describe(self, recording: Recording) -> None:
         """``record.json`` and ``config.yaml`` from what was seen so far, and the imported files."""
+        from traindx.core.observed.record import FilesImported
+        from traindx.runs import facts as summaries
+        from traindx.runs import yaml
         if self._threads:  # the code is known before the files that it lacks are looked for
             self._threads[0].join(codes.SECONDS)
         imported = recording.last(FilesImported)
