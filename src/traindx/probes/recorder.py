@@ -10,7 +10,7 @@ from pathlib import Path
 from traindx.core.observed import Observation
 from traindx.core.recording import EVENTS, METRICS, Recording, metrics_line, to_line
 
-AT_ONCE_UP_TO = 16  # steps: early ones may be all there is
+AT_ONCE_UP_TO = 256  # steps: early ones may be all there is
 HELD_BACK = 0.2  # seconds that metrics may wait later on
 MOST_WAITING = 100  # lines
 EVERY_STEP_UP_TO = 5_000  # beyond it, metrics are thinned so that the file grows with the logarithm of the run's length
