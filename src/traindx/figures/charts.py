@@ -14,11 +14,12 @@ ROLES: tuple[Role, ...] = ("main", "other", "good", "bad", "muted", "third", "fo
 
 @dataclass(frozen=True)
 class Axis:
-    """``range`` is in the axis' own units (not in decades), also where it is logarithmic."""
+    """``range`` is in the axis' own units (not in decades), also where it is logarithmic. ``names`` stand at 1, 2, 3 ..."""
 
     label: Text
     log: bool = False
     range: tuple[float, float] | None = None
+    names: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True)

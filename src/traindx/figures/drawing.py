@@ -47,7 +47,8 @@ def _layout(chart: Chart, language: Language) -> dict[str, Any]:
     if chart.band:
         lines.append(_band(chart.band))
         notes.append(_band_note(chart.band, language))
-    return {"title": {"text": chart.title.say(language)}, "xaxis": _axis(chart.x, language), "yaxis": _axis(chart.y, language),
+    return {"barmode": "overlay", "title": {"text": chart.title.say(language)},
+            "xaxis": _axis(chart.x, language), "yaxis": _axis(chart.y, language),
             "shapes": lines, "annotations": [_logged(note, chart) for note in notes], "showlegend": len(chart.series) > 1}
 
 
@@ -57,6 +58,8 @@ def _axis(axis: Axis, language: Language) -> dict[str, Any]:
         found["exponentformat"] = "power"
     if axis.range:
         found["range"] = [math.log10(end) for end in axis.range] if axis.log else list(axis.range)
+    if axis.names:
+        found |= {"tickvals": list(range(1, len(axis.names) + 1)), "ticktext": [name.say(language) for name in axis.names]}
     return found
 
 

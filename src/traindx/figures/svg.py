@@ -60,7 +60,8 @@ def svg(chart: Chart, width: int = WIDTH, height: int = HEIGHT) -> str:
     if not any(len(series.x) for series in chart.series):
         return ""
     frame = frame_of(chart, width, height)
-    parts = [f'<svg viewBox="0 0 {width} {height}" role="img">', _title(chart.title), *_band(chart, frame), *_grid(frame)]
+    parts = [f'<svg viewBox="0 0 {width} {height}" role="img">', _title(chart.title), *_band(chart, frame), *_grid(frame),
+             *_steps(chart.x, frame)]
     parts += [part for mark in chart.marks for part in _mark(mark, frame)]
     parts += [part for series in chart.series for part in _curve(series, frame)]
     return "".join([*parts, *_legend(chart, width), "</svg>"])
@@ -147,7 +148,15 @@ def _grid(frame: Frame) -> Iterator[str]:
         y = frame.y.at(value)
         yield f'<line class="grid" x1="{LEFT}" x2="{frame.x.end}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text x="{LEFT - 6}" y="{y + 3:.1f}" text-anchor="end">{escape(number(value))}</text>'
+
+
+def _steps(axis: Axis, frame: Frame) -> Iterator[str]:
+    """The names along the x axis, or its two ends."""
+    for at, name in enumerate(axis.names, 1):
+        yield _words(name, frame.x.at(at), frame.height - 6, "currentColor", "middle")
     first, last = frame.x.low, frame.x.high
+    if axis.names:
+        return
     for step, anchor in {first: "start", last: "end" if last > first else "middle"}.items():
         yield f'<text x="{frame.x.at(step):.1f}" y="{frame.height - 6}" text-anchor="{anchor}">{escape(number(step))}</text>'
 
