@@ -1,7 +1,9 @@
 """``traindx.watch()``: the same report around any loop, and nothing left behind."""
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 
 import pytest
 import torch
@@ -9,8 +11,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import traindx
+from traindx.core.observed.fed import Fed
 from traindx.core.observed.program import OptimizerMade, SchedulerMade
 from traindx.probes.session import Session
+from traindx.watching import _recording_of
 
 
 @pytest.fixture(autouse=True)
@@ -174,3 +178,27 @@ def test_an_optimizer_that_cannot_be_known_is_left_alone():
             job.optimizer.step()
             job.optimizer.zero_grad()
     assert loud(dx.report())[:1] == ["loss/double-softmax"]
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_loader_written_into_the_loop_is_known_and_let_go(keeps):
+    """``for batch in DataLoader(...)``: nothing but the iterator is left of it. A loader that keeps its iterator must not be held by us."""
+    loaders = weakref.WeakSet()
+
+    class Loader(torch.utils.data.DataLoader):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            loaders.add(self)
+    samples = [(torch.full((3,), float(i)), torch.tensor([float(i)])) for i in range(8)]
+    net = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-4)
+    with traindx.watch() as dx:
+        for _ in range(3):
+            for x, y in Loader(samples, 4, num_workers=int(keeps), persistent_workers=keeps):
+                optimizer.zero_grad()
+                nn.functional.mse_loss(net(x), y).backward()
+                optimizer.step()
+        gc.collect()
+        assert not loaders
+    fed = _recording_of(dx._session).last(Fed)
+    assert fed.loader and fed.dataset_size == 8 and fed.sampler == "SequentialSampler"

@@ -136,7 +136,7 @@ class _Group:
         self.met: dict[
             int, int
         ] = {}  # hash -> label (training: -1 unknown), or 0 new, 1 trained on, 2 in an earlier set only (evaluation)
-        self.last_pass: tuple[int, int] = (-1, -1)
+        self.last_pass: tuple[int, int, int] = (-1, -1, -1)
         self.full = self.clean = self.middle = 0
         self.labels: Counter[int] = Counter()
         self.sample: list[Array] = []
@@ -792,7 +792,8 @@ class FedLedger(Probe):
         if batch.grad and model.train is None and self.session.step <= 1:
             return  # a look at the shapes before training
         delivered = batch.delivered
-        key = (delivered.loader if delivered else 0, id(batch.site), 0 if delivered else id(batch.caller))
+        stream = hash((delivered.dataset, delivered.site)) if delivered else 0  # a loader may be made anew for each epoch
+        key = (stream, id(batch.site), 0 if delivered else id(batch.caller))
         group = model.evaluations.get(key)
         if group is None:
             if len(model.evaluations) >= GROUPS:
@@ -816,6 +817,7 @@ class FedLedger(Probe):
 
     def _follow_pass(self, model: _Model, group: _Group, batch: _Batch) -> None:
         now = (
+            batch.delivered.loader if batch.delivered else 0,
             batch.delivered.iterations if batch.delivered else 0,
             model.train.batches + model.train.skipped if model.train else 0,
         )

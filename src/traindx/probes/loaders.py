@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -18,7 +18,7 @@ from traindx.probes.session import Probe, Session
 LOADERS = 200  # described; a program that makes one a step makes them all alike
 
 _made_at: weakref.WeakKeyDictionary[Any, Site | None] = weakref.WeakKeyDictionary()
-_owner: weakref.WeakKeyDictionary[Any, tuple[weakref.ref[Any], int]] = weakref.WeakKeyDictionary()
+_owner: weakref.WeakKeyDictionary[Any, tuple[Callable[[], Any], int]] = weakref.WeakKeyDictionary()
 
 
 def install(session: Session) -> None:
@@ -43,11 +43,16 @@ def _observed_iter(original: Any, session: Session) -> Any:
         if session.watching:
             try:
                 id = Loaders.instance.started(self, sites.here(2), time.perf_counter() - began)
-                _owner[iterator] = weakref.ref(self), id  # the loader itself may die first: next(iter(DataLoader(...)))
+                _owner[iterator] = _kept(self), id
             except Exception:
                 pass  # an iterator that cannot be weakly held: its batches stay without a loader
         return iterator
     return patching.dressed(__iter__, original)
+
+
+def _kept(loader: Any) -> Callable[[], Any]:
+    """The loader lives as long as its iterator (``for batch in DataLoader(...)``), except where it holds the iterator itself."""
+    return weakref.ref(loader) if loader.persistent_workers else lambda: loader
 
 
 def _observed_next(original: Any, session: Session) -> Any:

@@ -117,6 +117,7 @@ def _whole(value: float) -> bool:
 @dataclass
 class _Pass:
     site: Site | None
+    model: int
     source: tuple[int, int]
     sizes: list[int] = field(default_factory=list)
     values: dict[tuple[int, str], _Values] = field(default_factory=dict)
@@ -159,8 +160,10 @@ class Readings(Probe):
                 return  # a second model on the same batch
             if len(self._passes) >= PASSES:
                 return
-            current = _Pass(run.site, self._source)
+            current = _Pass(run.site, run.model, self._source)
             self._passes.append(current)
+        if run.model != current.model:
+            return  # a second model on the same batch, in the same line
         self._note_loop(current)
         current.sizes.append(size)
         self.session.scoring = self.told = True

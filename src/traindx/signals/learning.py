@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from traindx.core.judge import Absent
 from traindx.core.observed import Site
 from traindx.core.observed.learning import Leaf, Leaves, RateSeen
+from traindx.core.observed.mode import ForwardPass
 from traindx.core.observed.program import LossCall, ModelSeen, OptimizerMade, Parameter
 from traindx.core.recording import Recording
 from traindx.core.text import Text
@@ -20,12 +21,14 @@ _NO_BACKWARD = Text("no backward was looked at", "没有看到反向传播")
 class Learners:
     """Leaves by id, with the names that the models give them, and the optimizers.
 
-    ``held`` are ids in any optimizer that ever was; ``rates`` what each optimizer's steps looked like.
+    ``held`` are ids in any optimizer that ever was; ``running`` the last step at which a model ran, ``rates`` what each
+    optimizer's steps looked like.
     """
 
     leaves: dict[int, Leaf]
     names: dict[int, tuple[ModelSeen, Parameter]]
-    current: set[int]
+    models: dict[int, ModelSeen]
+    running: dict[int, int]
     optimizers: list[OptimizerMade]
     rates: dict[int, RateSeen]
     walks: int
@@ -44,10 +47,17 @@ class Learners:
                 known = names.get(parameter.id)
                 if known is None or len(model.parameters) > len(known[0].parameters):
                     names[parameter.id] = (model, parameter)
-        current = {parameter.id for model in latest.values() for parameter in model.parameters}
+        running: dict[int, int] = {}
+        for forward in recording.of(ForwardPass):
+            running[forward.model] = max(running.get(forward.model, 0), forward.last_step)
         rates = {rate.optimizer: rate for rate in recording.of(RateSeen)}
-        return cls({leaf.id: leaf for leaf in seen.leaves}, names, current, recording.of(OptimizerMade), rates,
+        return cls({leaf.id: leaf for leaf in seen.leaves}, names, latest, running, recording.of(OptimizerMade), rates,
                    seen.walks, seen.input_size)
+
+    @property
+    def current(self) -> set[int]:
+        """Parameters of the models that ran."""
+        return {parameter.id for model in self.models.values() for parameter in model.parameters}
 
     @property
     def held(self) -> set[int]:
@@ -79,9 +89,15 @@ class Learners:
         for made in self.stepped():
             ids = {id for group in made.parameters for id in group}
             last = max((self.leaves[id].last_step for id in ids if id in self.leaves), default=0)
-            if ids and not ids & self.current and self.rates[made.id].last_step - last >= ENOUGH:
+            stepped = self.rates[made.id].last_step
+            if ids and stepped - last >= ENOUGH and not ids & self.running_after(stepped - ENOUGH):
                 found.append(made)
         return found
+
+    def running_after(self, step: int) -> set[int]:
+        """Parameters of the models that ran after this step (of all models, where forwards were not watched)."""
+        return {parameter.id for model in self.models.values() if self.running.get(model.id, step + 1) > step
+                for parameter in model.parameters}
 
     def name(self, leaf: Leaf) -> str:
         """``fc.weight``, as the largest model that holds it says; a bare attribute otherwise."""

@@ -11,8 +11,8 @@ What you see:
 Noisy targets: the student stops above the loss that it could reach, and more so the better the teacher is.
 
 Look-alikes:
-Momentum encoders (MoCo, BYOL) keep BatchNorm in train mode on purpose. Mean Teacher calls ``train()`` on its teacher
-itself. A frozen backbone whose features go into the trained net may keep its dropout as noise.
+Momentum encoders (MoCo, BYOL) keep BatchNorm in train mode on purpose. Mean Teacher calls ``train()`` on its teacher,
+an average of the student, itself. A frozen backbone whose features go into the trained net may keep its dropout as noise.
 
 Fix:
 Put the teacher in eval mode, and again after every ``train()`` of a module that holds it.
@@ -49,7 +49,7 @@ ZH = """教师模型开着 dropout
 目标带噪声：学生的损失停在比应有水平更高的位置，教师越好，差得越多。
 
 容易混淆的情况：
-动量编码器（MoCo、BYOL）故意让 BatchNorm 处于训练模式。Mean Teacher 会自己对教师调用 ``train()``。
+动量编码器（MoCo、BYOL）故意让 BatchNorm 处于训练模式。Mean Teacher 的教师是学生的滑动平均，程序会自己对它调用 ``train()``。
 冻结的主干网络如果把特征送进被训练的网络，它的 dropout 可以当作噪声保留。
 
 怎么改：
@@ -86,7 +86,8 @@ def check(passes: list[ForwardPass], windows: list[Window] | None) -> Iterator[F
     learners = any(each.backward for each in passes)
     told = {event.who for window in windows or [] for event in window.events if event.what == "train"}
     for each in passes:
-        if learners and each.model not in told and _sets_targets(each, passes) and each.dropping and each.training:
+        meant = each.model in told and each.twin_of  # Mean Teacher: a moving average of the student, switched on purpose
+        if learners and not meant and _sets_targets(each, passes) and each.dropping and each.training:
             yield _finding(each)
 
 
