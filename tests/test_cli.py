@@ -46,6 +46,8 @@ def script(tmp_path, monkeypatch):
 
     def fake(command, folder, settings, watch=None, stdout=None):
         state.update(command=command, folder=folder, settings=settings, stdout=stdout)
+        if watch is not None:
+            watch(Recording())
         return launch.Outcome(state["status"], 1.5, state["recording"])
     monkeypatch.setattr(launch, "launch", fake)
     return state
