@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from traindx.probes import rows
-from traindx.probes.ledger import _Group, _Order
+from traindx.probes.fed_counts import Group, Order
 from traindx.probes.scaling_lines import scaling_lines
 
 
@@ -71,7 +71,7 @@ class _Batch:
 
 def test_column_statistics_over_batches_are_those_of_the_whole_table():
     table = np.random.default_rng(5).normal(3, 2, size=(90, 6)).astype("float32")
-    group = _Group("train", _Batch(table[:30]))
+    group = Group("train", _Batch(table[:30]))
     for part in np.split(table, 3):
         group.take(_Batch(part), np.ones(30, bool))
     columns = group.columns()
@@ -80,7 +80,7 @@ def test_column_statistics_over_batches_are_those_of_the_whole_table():
 
 
 def test_equal_pairs_and_runs_of_labels():
-    order = _Order()
+    order = Order()
     order.take(np.array([0, 0, 1]))
     order.take(np.array([1, 2, 2]))
     assert (order.pairs, order.same, order.changes, order.length) == (6, 2, 2, 6)
