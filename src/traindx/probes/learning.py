@@ -12,6 +12,7 @@ import sys
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -394,7 +395,8 @@ def _cosine(a: Tensor, b: Tensor) -> float:
 
 def _assigned_at(kind: type, name: str) -> Site | None:
     """The line of a class's source that assigns ``self.<name>``."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    written = {value.__code__.co_filename for value in vars(kind).values() if isinstance(value, FunctionType)} - {"<string>"}
+    file = next(filter(sites.is_user, written), None) or getattr(sys.modules.get(kind.__module__), "__file__", None)
     return _line_with(rf"self\.{re.escape(name)}\s*(:[^=]+)?=(?!=)", file)
 
 
