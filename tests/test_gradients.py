@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from traindx.probes.gradients import fingerprint, is_zero
+from traindx.probes.gradient_lives import fingerprint, is_zero
 from traindx.probes.roots import batch_mean_weight, carries
 from traindx.rules.optim.accumulation_not_averaged.rule import falls_well
 from traindx.rules.optim.plateau_mode_wrong.rule import agreement, counted, is_score, rises_at_once

@@ -21,10 +21,11 @@ from torch.optim import Optimizer
 
 from traindx.core.observed import Site, changed
 from traindx.core.observed.learning import Drift, FlagMissed, Leaf, Leaves, RateSeen, UpdateSeen, Written
-from traindx.probes import ops, patching, sites
+from traindx.probes import patching, sites
 from traindx.probes.modules import Forwards, made_at
 from traindx.probes.session import BackwardRun, ForwardRun, Probe, Session, StepRun
 from traindx.probes.tensors import number_of, plain, readable, sample, shape_of, tensors_in
+from traindx.probes.writes import Writes
 
 NODES_LIMIT = 20_000
 WALKS_PER_SITE = 4
@@ -411,25 +412,6 @@ def _line_with(pattern: str, file: str | None = None) -> Site | None:
     return None
 
 
-class _Writes(ops.StackMode):
-    """Notes the lines inside a user-defined ``Optimizer.step`` that write into its parameters."""
-
-    def __init__(self, session: Session, optimizer: Optimizer) -> None:
-        super().__init__(session)
-        parameters = (p for group in optimizer.param_groups for p in group["params"])
-        self.mine = {p.untyped_storage().data_ptr() for p in parameters if readable(p)}
-
-    def handle(self, func: Any, args: Any, kwargs: Any) -> Any:
-        output = func(*args, **kwargs)
-        name = getattr(func, "__name__", "")
-        in_place = name.endswith("_") and not name.endswith("__") and args and readable(args[0])
-        if in_place and not self.session.thread.busy and args[0].untyped_storage().data_ptr() in self.mine:
-            with self.session.quiet():
-                if (site := sites.here(2)) is not None:
-                    self.session.emit(Written(step=self.session.step, key=f"written-{site.short}", site=site, op=name))
-        return output
-
-
 class Rates(Probe):
     """The learning rate of every optimizer over its own steps; the writing lines of optimizers of the user's own."""
 
@@ -441,11 +423,12 @@ class Rates(Probe):
         self._seen: dict[int, RateSeen] = {}
         self._same: dict[int, int] = {}
         self._latest: dict[int, int] = {}  # step of an optimizer
-        self._writes: _Writes | None = None
+        self._writes: Writes | None = None
 
     def before_step(self, run: StepRun) -> None:
         if self.session.step <= 2 and not self.session.compiled and _users_own(type(run.optimizer)):
-            self._writes = _Writes(self.session, run.optimizer)
+            parameters = (p for group in run.optimizer.param_groups for p in group["params"])
+            self._writes = Writes(self.session, parameters, self._note_write)
             self._writes.on()
         rate = run.rate
         if rate is None:
@@ -456,6 +439,10 @@ class Rates(Probe):
             self._same[run.id] = self._same.get(run.id, 0) + 1  # by far the most steps: counted when something changes
             return
         self._note(run, rate)
+
+    def _note_write(self, site: Site | None, name: str) -> None:
+        if site is not None:
+            self.session.emit(Written(step=self.session.step, key=f"written-{site.short}", site=site, op=name))
 
     def after_step(self, run: StepRun) -> None:
         if self._writes is not None:
