@@ -138,6 +138,47 @@ def test_items_of_an_exam(number, state, tmp_path):
     assert item(path, number).state == state, "an exam in the record is found"
 
 
+def test_an_exam_of_the_init_and_the_loss_counts_where_the_rules_know_nothing(tmp_path):
+    path = made(tmp_path / "runs", "own")
+    exam = {"steps": [{"step": 2, "name": "output", "verdict": "passed"}, {"step": 4, "name": "init", "verdict": "failed"}]}
+    assert item(path, 8, exam).state == "ticked" and item(path, 11, exam).state == "failed"
+    with_verdicts(path, loss__double_softmax="found")
+    assert item(path, 8, exam).state == "failed", "what the run itself showed comes first"
+
+
+@pytest.mark.parametrize(("interval", "state"), [([0.01, 0.5], "ticked"), ([0.2, 0.5], "not-done"), (None, "not-done")])
+def test_with_one_batch_size_the_rate_must_lie_in_the_interval_swept_at_it(interval, state, tmp_path):
+    path = made(tmp_path / "runs", "own", record=changed(config__loaders=[{"batch_size": 32, "shuffle": True}]))
+    assert item(path, 10, {"steps": [], "lr": {"interval": interval, "used": 0.1}}).state == state
+
+
+JAXTYPED = 'from jaxtyping import Float\ndef f(x: Float[Tensor, "batch 3"]): ...\n'
+
+
+@pytest.mark.parametrize(("kind", "document", "number", "state", "says"), [
+    ("data", {"page": "/none/p.html", "date": "2026-01-02T03:04:05+00:00"}, 3, "not-done", "is not known"),
+    ("data", {"page": "/none/p.html", "viewed": "2026-01-02T03:04:05+00:00"}, 3, "ticked", "opened on 2026-01-02"),
+    ("shapes", {"assertions": 4, "date": "2026-01-02T03:04:05+00:00"}, 6, "not-done", "4 assertions were printed on 2026-01-02")])
+def test_what_other_commands_kept(kind, document, number, state, says, tmp_path):
+    path = made(tmp_path / "runs", "own")
+    (path / f"{kind}.json").write_text(json.dumps(document))
+    found = item(path, number)
+    assert found.state == state and says in found.evidence.en and (state == "ticked" or f"traindx {kind} --" in found.settle)
+
+
+def test_marks_beside_the_page_are_samples_looked_at(tmp_path):
+    path = made(tmp_path / "runs", "own")
+    (path / "data.json").write_text(json.dumps({"page": str(tmp_path / "traindx-data-train.html")}))
+    (tmp_path / "traindx-data-train.marks.json").write_text(json.dumps({"schema": 1, "script": "train.py", "marks": {"train[3]": "fine", "train[4]": "fine"}}))
+    assert "2 samples were looked at and marked (2 x fine" in item(path, 3).evidence.en
+    (tmp_path / "traindx-data-train.marks.json").write_text(json.dumps({"script": "other.py", "marks": {"train[3]": "fine"}}))
+    assert item(path, 3).state == "not-done"
+
+
+def test_jaxtyping_is_an_assertion(tmp_path):
+    assert item(with_source(made(tmp_path / "runs", "own"), JAXTYPED), 6).state == "ticked"
+
+
 @pytest.mark.parametrize(("rate", "state"), [(0.2, "ticked"), (0.1, "failed")])
 def test_batch_and_rate_are_moved_together(rate, state, tmp_path):
     loaders = [{"batch_size": 32, "shuffle": True}]

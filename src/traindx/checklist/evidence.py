@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from traindx.core.observed.record import FilesImported
+from traindx.runs import beside
 from traindx.runs.comparing import mapping, rows_of
 from traindx.runs.reading import Run, read_json, runs_in
 
 SIBLINGS = 200  # other runs of the script that are looked at, the newest
 SOURCE_BYTES = 2**20
 ANSWERS = "checklist.json"
+JAXTYPING = ("Float", "Int", "Bool", "Num", "Shaped", "Inexact", "Real", "UInt", "Integer", "Complex",
+             "Float16", "Float32", "Float64", "BFloat16", "Int32", "Int64")
 INIT = ("kaiming_", "xavier_", "trunc_normal_", "orthogonal_",
         "normal_", "uniform_", "zeros_", "ones_", "constant_", "sparse_", "dirac_", "eye_")
 
@@ -39,6 +42,8 @@ class Facts:
     siblings: tuple[Run, ...] = ()
     exam: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)  # what `traindx data` kept
+    shapes: Mapping[str, Any] = field(default_factory=dict)  # what `traindx shapes --assert` kept
 
     @cached_property
     def verdicts(self) -> dict[str, tuple[str, str]]:
@@ -55,8 +60,19 @@ class Facts:
 
     @cached_property
     def shape_assertions(self) -> list[Place]:
-        return [Place(Path(name).name, node.lineno) for name, tree in self.files for node in ast.walk(tree)
-                if isinstance(node, ast.Assert) and _speaks_of_shape(node.test)]
+        return [Place(Path(name).name, getattr(node, "lineno", 0)) for name, tree in self.files for node in ast.walk(tree)
+                if (isinstance(node, ast.Assert) and _speaks_of_shape(node.test)) or _is_jaxtyping(node)]
+
+    @cached_property
+    def marks(self) -> dict[str, str]:
+        """``{sample: mark}`` that a person made on the page of samples: saved by its server, or by hand beside it."""
+        page = self.data.get("page")
+        places = [Path(page).with_suffix(".marks.json"), Path(page).with_name("marks.json")] if isinstance(page, str) else []
+        for place in places:
+            kept = read_json(place)
+            if kept.get("script") in ("", None, self.run.fields.get("script")) and mapping(kept.get("marks")):
+                return {str(sample): str(mark) for sample, mark in mapping(kept.get("marks")).items()}
+        return {}
 
     @cached_property
     def initialisations(self) -> list[Place]:
@@ -69,8 +85,9 @@ def gather(run: Run, runs_dir: Path, exam: Mapping[str, Any] | None = None) -> F
     others = [Run(path) for path in runs_in(runs_dir)[-SIBLINGS:]]
     siblings = [other for other in others if other.fields.get("script") == script and other.path.resolve() != run.path.resolve()]
     answers = mapping(read_json(run.path / ANSWERS).get("answers"))
-    return Facts(run, tuple(siblings), read_json(run.path / "exam.json") if exam is None else exam,
-                 {item: answer for item, answer in answers.items() if isinstance(answer, dict)})
+    return Facts(run, tuple(siblings), beside.found(run, runs_dir, "exam") if exam is None else exam,
+                 {item: answer for item, answer in answers.items() if isinstance(answer, dict)},
+                 beside.found(run, runs_dir, "data"), beside.found(run, runs_dir, "shapes"))
 
 
 def keep_answers(run: Run, answers: Mapping[int, str], date: str) -> None:
@@ -109,6 +126,14 @@ def _parsed(file: Path) -> ast.Module | None:
 
 def _speaks_of_shape(node: ast.AST) -> bool:
     return any(isinstance(part, ast.Attribute) and part.attr in ("shape", "size", "ndim", "dim") for part in ast.walk(node))
+
+
+def _is_jaxtyping(node: ast.AST) -> bool:
+    """``Float[Tensor, "batch 3"]``."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple) or len(node.slice.elts) != 2:
+        return False
+    kind, shape = next(_dotted(node.value), ""), node.slice.elts[1]
+    return kind in JAXTYPING and isinstance(shape, ast.Constant) and isinstance(shape.value, str)
 
 
 def _is_init(function: ast.AST) -> bool:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -16,9 +17,9 @@ from traindx.core.text import Text, number, same
 from traindx.runs.comparing import groups, mapping, rows_of
 
 State = Literal["ticked", "failed", "not-done"]
-ASKED = (3, 17, 19)  # what no record can show
+ASKED = (3, 17, 19)  # what a person knows
 ENOUGH = 3  # seeds, learning rates
-PASSED = {"passed": "ticked", "failed": "failed"}
+PASSED: dict[str, State] = {"passed": "ticked", "failed": "failed"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,11 @@ def settling(item: int, facts: Facts) -> str:
     if name == "explain":
         return f"traindx explain {known[name][item]}"
     if name == "exam" and steps[item] in (*STEPS, *ASIDE):
-        return f"traindx exam --step {steps[item]} --json exam.json {command} && traindx checklist {facts.run.name} --exam exam.json"
+        return f"traindx exam --step {steps[item]} {command}"
+    if item == 3 and name in COMMANDS:
+        return f"traindx data --serve {command}"
+    if item == 6 and name in COMMANDS:
+        return f"traindx shapes --assert {command}"
     if name in COMMANDS and name != "exam":
         return f"traindx {name} {command}"
     if item == 18:
@@ -90,6 +95,25 @@ def _by_rules(*rules: str) -> Callable[[Facts], Said]:
     return check
 
 
+def _loss(facts: Facts) -> Said:
+    """What the rules say of the run; where they say nothing, the exam's step 2."""
+    state, said = LOSS_RULES(facts)
+    return (state, said) if state != "not-done" else _or_exam("output", (state, said), facts)
+
+
+def _viewed(facts: Facts) -> Said:
+    """A page that was written is not yet a page that was looked at."""
+    if not facts.data:
+        return "not-done", words.YOURS
+    page, date = facts.data.get("page"), str(facts.data.get("date"))[:10]
+    if facts.marks:
+        counted = ", ".join(f"{count} x {mark}" for mark, count in Counter(facts.marks.values()).most_common())
+        return "ticked", words.MARKED.fill(count=len(facts.marks), page=page, marks=counted)
+    if facts.data.get("viewed"):
+        return "ticked", words.VIEWED.fill(page=page, date=str(facts.data["viewed"])[:10])
+    return "not-done", words.NOT_VIEWED.fill(page=page, date=date)
+
+
 def _yours(facts: Facts) -> Said:
     return "not-done", words.YOURS
 
@@ -106,19 +130,29 @@ def _classes(facts: Facts) -> Said:
     return "not-done", words.NO_LABELS
 
 
-def _exam(step: int) -> Callable[[Facts], Said]:
-    def check(facts: Facts) -> Said:
-        for row in rows_of(facts.exam.get("steps")):
-            if row.get("step") == step and row.get("verdict") in PASSED:
-                verdict = str(row["verdict"])
-                return PASSED[verdict], words.EXAM_STEP.fill(step=step, verdict=verdict)  # type: ignore[return-value]
-        return "not-done", words.NO_EXAM
-    return check
+def _overfit(facts: Facts) -> Said:
+    return _or_exam("overfit", ("not-done", words.NO_EXAM), facts)
+
+
+def _or_exam(name: str, otherwise: Said, facts: Facts) -> Said:
+    """What a step of the exam says, where it was checked."""
+    from traindx.exam import STEPS
+    for row in rows_of(facts.exam.get("steps")):
+        named = row.get("name") or (STEPS[row["step"]] if row.get("step") in range(len(STEPS)) else None)
+        if named == name and row.get("verdict") in PASSED:
+            verdict = str(row["verdict"])
+            said = words.EXAM_STEP.fill(step=words.EXAM_NAMES.get(name, name), verdict=words.VERDICTS[verdict])
+            return PASSED[verdict], said
+    return otherwise
 
 
 def _shapes(facts: Facts) -> Said:
-    places = facts.shape_assertions
-    return ("ticked", words.ASSERTS.fill(count=len(places), where=places[0])) if places else ("not-done", words.NO_ASSERTS)
+    places, printed = facts.shape_assertions, facts.shapes.get("assertions")
+    if places:
+        return "ticked", words.ASSERTS.fill(count=len(places), where=places[0])
+    if isinstance(printed, int) and printed:
+        return "not-done", words.NOT_PASTED.fill(count=printed, date=str(facts.shapes.get("date"))[:10])
+    return "not-done", words.NO_ASSERTS
 
 
 def _dtypes(facts: Facts) -> Said:
@@ -148,12 +182,23 @@ def _together(facts: Facts) -> Said:
         for batch in batches:
             seen.setdefault(batch, set()).update(rates)
     if len(seen) < 2:
-        return "not-done", words.ONE_BATCH
+        return _rate_fits(facts) or ("not-done", words.ONE_BATCH)
     batches_text = ", ".join(map(str, sorted(seen)))
     rates = set().union(*seen.values())
     if len(rates) == 1:
         return "failed", words.NOT_TOGETHER.fill(batches=batches_text, rate=number(next(iter(rates))))
     return "ticked", words.TOGETHER.fill(batches=batches_text, rates=", ".join(map(number, sorted(rates))))
+
+
+def _rate_fits(facts: Facts) -> Said | None:
+    """With one batch size: whether the rate used lies in the interval that was swept at that size."""
+    lr = mapping(facts.exam.get("lr"))
+    interval, used = lr.get("interval"), lr.get("used")
+    if not (isinstance(interval, list) and len(interval) == 2 and all(isinstance(value, (int, float)) for value in (*interval, used))):
+        return None
+    low, high = interval
+    said = {"used": number(used), "low": number(low), "high": number(high)}
+    return ("ticked", words.RATE_FITS.fill(**said)) if low <= used <= high else ("not-done", words.RATE_OUTSIDE.fill(**said))
 
 
 def _initialised(facts: Facts) -> Said:
@@ -164,7 +209,9 @@ def _initialised(facts: Facts) -> Said:
     if places:
         return "ticked", words.INITIALISED.fill(count=len(places), where=places[0])
     loaded = [file.path for file in facts.run.recording.of(FileRead) if file.tensors]
-    return ("ticked", words.LOADED.fill(file=loaded[0])) if loaded else ("not-done", words.DEFAULT_INIT)
+    if loaded:
+        return "ticked", words.LOADED.fill(file=loaded[0])
+    return _or_exam("init", ("not-done", words.DEFAULT_INIT), facts)
 
 
 def _clipped(facts: Facts) -> Said:
@@ -210,11 +257,7 @@ def _kept(facts: Facts) -> Said:
 def _resume(facts: Facts) -> Said:
     if facts.verdicts.get("repro/resume-incomplete", ("", ""))[0] == "found":
         return "failed", words.FOUND.fill(rule="repro/resume-incomplete")
-    for row in rows_of(facts.exam.get("steps")):
-        if row.get("name") == "resume" and row.get("verdict") in PASSED:
-            verdict = str(row["verdict"])
-            return PASSED[verdict], words.EXAM_STEP.fill(step="resume", verdict=verdict)  # type: ignore[return-value]
-    return "not-done", words.NO_EXAM
+    return _or_exam("resume", ("not-done", words.NO_EXAM), facts)
 
 
 def _mean(facts: Facts) -> Said:
@@ -236,11 +279,12 @@ def _concluded(facts: Facts) -> Said:
     return ("not-done", words.NO_NOTES.fill(names=", ".join(missing))) if missing else ("ticked", words.NOTES)
 
 
+LOSS_RULES = _by_rules("loss/double-softmax", "loss/logits-as-probabilities", "loss/double-sigmoid", "loss/wrong-direction",
+                       "loss/initial-loss-off")
 CHECKS: dict[int, Callable[[Facts], Said]] = {
     1: _by_rules("data/split-overlap"),
     2: _by_rules("data/normalised-on-everything", "data/normalised-differently", "data/scaled-twice"),
-    3: _yours, 4: _classes, 5: _exam(0), 6: _shapes, 7: _dtypes,
-    8: _by_rules("loss/double-softmax", "loss/logits-as-probabilities", "loss/double-sigmoid", "loss/wrong-direction", "loss/initial-loss-off"),
+    3: _viewed, 4: _classes, 5: _overfit, 6: _shapes, 7: _dtypes, 8: _loss,
     9: _swept, 10: _together, 11: _initialised, 12: _clipped, 13: _curves, 14: _seeds, 15: _kept, 16: _resume, 17: _yours, 18: _mean,
     19: _yours, 20: _concluded,
 }

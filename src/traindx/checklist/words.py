@@ -66,7 +66,20 @@ CLASSES = Text("{count} classes; the rarest has {low} of {total} labels ({share}
                "{count} 个类；最少的一类有 {low} 个标签，共 {total} 个（{share} %，实测）")
 VALUES = Text("values: mean {mean}, standard deviation {std} (measured)", "连续值：均值 {mean}，标准差 {std}（实测）")
 NO_LABELS = Text("no labels were seen", "没有看到标签")
-EXAM_STEP = Text("exam step {step}: {verdict}", "exam 第 {step} 步：{verdict}")
+EXAM_STEP = Text("exam, {step}: {verdict}", "exam 的“{step}”：{verdict}")
+EXAM_NAMES = {"overfit": Text("overfit one batch", "在一个 batch 上过拟合"), "output": Text("loss and output", "损失和输出"),
+              "init": Text("initialisation and normalisation", "初始化和归一化"), "resume": Text("resume", "断点续训")}
+VERDICTS = {"passed": Text("passed", "通过"), "failed": Text("failed", "未通过")}
+MARKED = Text("{count} samples were looked at and marked ({marks}; {page})", "看过并标记了 {count} 个样本（{marks}；{page}）")
+VIEWED = Text("the page of samples was opened on {date} ({page})", "{date} 打开看过样本页面（{page}）")
+NOT_VIEWED = Text("a page of samples was written on {date} ({page}); that somebody looked at it is not known",
+                  "{date} 写过样本页面（{page}），不知道有没有人看过")
+NOT_PASTED = Text("{count} assertions were printed on {date} and are not in the program: paste them",
+                  "{date} 打印过 {count} 条断言，还没有粘贴到程序里")
+RATE_FITS = Text("one batch size, and the learning rate {used} lies in the interval swept at it ({low} .. {high}, measured)",
+                 "只有一种批大小，学习率 {used} 在该批大小下扫出的区间内（{low} .. {high}，实测）")
+RATE_OUTSIDE = Text("one batch size, and the learning rate {used} lies outside of the interval swept at it ({low} .. {high}, measured)",
+                    "只有一种批大小，学习率 {used} 在该批大小下扫出的区间之外（{low} .. {high}，实测）")
 NO_EXAM = Text("no exam of this script is known", "没有这个脚本的 exam 结果")
 ASSERTS = Text("{count} assertions about shapes, the first at {where}", "有 {count} 处形状断言，第一处在 {where}")
 NO_ASSERTS = Text("no assertion about a shape in the program's own files", "程序自己的文件里没有形状断言")

@@ -4,6 +4,10 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +16,7 @@ from traindx.core.text import Language, Text, language_from
 from traindx.errors import UsageError
 
 if TYPE_CHECKING:
+    from traindx.cli.run import Target
     from traindx.launch import Outcome
     from traindx.samples.report import DataReport
 
@@ -60,9 +65,11 @@ def run(options: argparse.Namespace) -> int:
     from traindx import launch
     from traindx.cli.run import target_from
     from traindx.cli.shapes import NO_SCRIPT, check_file
+    from traindx.config import settings_from
     if not (options.module if options.module is not None else options.command):
         raise UsageError(NO_SCRIPT.fill(command="data"))
-    target = target_from(options)
+    target, began = target_from(options), datetime.now().astimezone()
+    settings = settings_from({}, Path.cwd())
     wanted = min(MOST, _count("--random", options.random) or FEW)
     page = _page(options.html, target.stem)
     check_file("--json", options.json)
@@ -73,7 +80,19 @@ def run(options: argparse.Namespace) -> int:
             {"script": target.file, "max_steps": _count("--max-steps", options.max_steps) or STEPS, "looks": looks}, stdout=2)
         from traindx.samples.report import report_of
         report = report_of(outcome.recording, Path(folder), target.shown)
-    return _tell(report, outcome, page, options, language_from(options.lang))
+    keep = partial(_keep, Path(settings.runs_dir), target, page, began) if report.splits and not settings.no_record else None
+    if keep is not None:
+        keep(viewed=None)
+    return _tell(report, outcome, page, options, language_from(options.lang), keep)
+
+
+def _keep(runs_dir: Path, target: Target, page: Path, began: datetime, viewed: str | None) -> None:
+    """Beside the runs, for the checklist: that somebody looked always, that a page was written where there are runs."""
+    from traindx.runs import beside
+    if viewed is None and not runs_dir.is_dir():
+        return
+    with suppress(OSError):
+        beside.keep(runs_dir, "data", target.shown, target.stem, target.args, {"page": str(page.absolute()), "viewed": viewed}, began)
 
 
 def _count(option: str, value: str | None, least: int = 1) -> int | None:
@@ -101,7 +120,8 @@ def _page(asked: str | None, stem: str) -> Path:
     return file
 
 
-def _tell(report: DataReport, outcome: Outcome, page: Path, options: argparse.Namespace, language: Language) -> int:
+def _tell(report: DataReport, outcome: Outcome, page: Path, options: argparse.Namespace, language: Language,
+          keep: Callable[..., None] | None = None) -> int:
     from traindx.cli.shapes import NOTHING_SEEN, write_file
     from traindx.reporters.style import columns_of, style_for
     from traindx.samples import told
@@ -119,7 +139,7 @@ def _tell(report: DataReport, outcome: Outcome, page: Path, options: argparse.Na
     sys.stdout.write(shown)
     sys.stdout.flush()
     if options.serve:
-        _serve(html, page, language)
+        _serve(html, page, language, keep)
     return outcome.status
 
 
@@ -131,11 +151,15 @@ def _nothing(outcome: Outcome, script: str) -> Text:
     return NO_SAMPLES.fill(script=script, why=why, status=outcome.status)
 
 
-def _serve(html: str, page: Path, language: Language) -> None:
+def _serve(html: str, page: Path, language: Language, keep: Callable[..., None] | None) -> None:
     from traindx.samples import words
     from traindx.samples.serve import Review
     marks = page.with_suffix(".marks.json")
-    with Review(html, marks) as server:
+
+    def opened() -> None:
+        if keep is not None:
+            keep(viewed=datetime.now().astimezone().isoformat(timespec="seconds"))
+    with Review(html, marks, opened=opened) as server:
         sys.stderr.write(words.SERVING.fill(url=server.url, file=marks).say(language) + "\n")
         try:
             server.serve_forever()

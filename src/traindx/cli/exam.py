@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ OPT_NETWORK = Text("let the runs use the network", "允许运行访问网络")
 OPT_ISOLATE = Text("a fresh python for every run (slow, for scripts that do not survive a fork)",
                    "每次运行都用全新的 python（慢；脚本不能 fork 时用）")
 OPT_RESUME = Text("take runs that an interrupted exam has already made", "沿用上次中断时已经跑完的部分")
+OPT_NO_RECORD = Text("do not keep the result beside the runs", "不把结果存到运行记录旁边")
+KEPT = Text("kept in {file}; traindx checklist reads it", "已存入 {file}，traindx checklist 会用到")
 OPT_RESUME_ARGS = Text("for --step resume: what to add to the command, as '--resume {checkpoint}' (default: an option found in argparse, "
                        "else the same command again)",
                        "用于 --step resume：续训时给命令加上什么，例如 '--resume {checkpoint}'"
@@ -76,17 +79,21 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
     add("--network", action="store_true", text=OPT_NETWORK)
     add("--isolate", action="store_true", text=OPT_ISOLATE)
     add("--resume", action="store_true", text=OPT_RESUME)
+    add("--runs-dir", metavar="DIR", text=messages.OPT_RUNS_DIR)
+    add("--no-record", action="store_true", default=None, text=OPT_NO_RECORD)
     add("--resume-args", metavar="ARGS", text=OPT_RESUME_ARGS)
     add("command", metavar="SCRIPT ...", nargs=argparse.REMAINDER, text=messages.OPT_SCRIPT)
 
 
 def run(options: argparse.Namespace) -> int:
     from traindx import exam
+    from traindx.config import settings_from
     from traindx.experiments import kept
     program = program_from(options)
     steps = exam.chosen_steps(options.step)
     plan, seeds = _plan(options), int(_number("-n", options.seeds))
-    language = language_from(options.lang)
+    language, began = language_from(options.lang), datetime.now().astimezone()
+    settings = settings_from({"runs_dir": options.runs_dir, "no_record": options.no_record}, Path.cwd())
     rule = rule_named(options.finding) if options.finding else None
     shown = program.script or f"-m {program.module}"
     folder = kept.folder_for(program)
@@ -98,6 +105,8 @@ def run(options: argparse.Namespace) -> int:
         else:
             report = exam.examine(bench, shown, steps, options.everything, seeds, options.resume_args)
     _write(report, options, language)
+    if not settings.no_record:
+        _keep(report, program, Path(settings.runs_dir), began, language)
     if report.interrupted or report.unfinished:
         sys.stderr.write(f"traindx: {GO_ON.say(language)}\n")
     else:
@@ -180,3 +189,18 @@ def _write(report: ExamReport, options: argparse.Namespace, language: Language) 
         write_file(options.json, exam_json.render(report, language), "--json", language)
     if options.html:
         write_file(options.html, exam_html.render(report, language, Path.cwd()), "--html", language)
+
+
+def _keep(report: ExamReport, program: Program, runs_dir: Path, began: datetime, language: Language) -> None:
+    """Beside the runs, for the checklist; an exam that found nothing out leaves nothing."""
+    from traindx.reporters import exam_json
+    from traindx.runs import beside
+    if report.seeds is None and all(step.verdict == "not-checked" for step in report.steps):
+        return
+    name = Path(report.script).stem if program.script else str(program.module).rsplit(".", 1)[-1]
+    try:
+        file = beside.keep(runs_dir, "exam", report.script, name, program.args, exam_json.document(report, language), began)
+    except OSError as problem:
+        sys.stderr.write(messages.CANNOT_RECORD.fill(folder=runs_dir, problem=problem.strerror).say(language) + "\n")
+    else:
+        sys.stderr.write(f"traindx: {KEPT.fill(file=file).say(language)}\n")

@@ -273,12 +273,12 @@ def _write_reports(report: Report, outcome: Outcome, record: RunFolder | None, s
 
 def _conclude(record: RunFolder, language: Language, ask: bool) -> None:
     """What the checklist could not tick goes into notes.md; three lines are asked for while it is fresh, on a terminal only."""
-    from traindx.checklist.evidence import Facts
+    from traindx.checklist.evidence import gather
     from traindx.checklist.judging import judge, not_done
     from traindx.runs import notes
     from traindx.runs.reading import Run
     try:
-        notes.add_not_done(record.path, not_done(judge(Facts(Run(record.path)))))
+        notes.add_not_done(record.path, not_done(judge(gather(Run(record.path), record.path.parent))))
         if ask and notes.can_ask() and (said := notes.ask(language, notes.patiently)):
             notes.write(record.path, said)
     except OSError as problem:

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ from traindx.core.text import Language, Text, language_from
 from traindx.errors import UsageError
 
 if TYPE_CHECKING:
+    from traindx.cli.run import Target
     from traindx.launch import Outcome
     from traindx.signals.assertions import Style
 
@@ -59,8 +62,9 @@ def run(options: argparse.Namespace) -> int:
     target = target_from(options)
     for option in ("json", "html"):
         check_file(f"--{option}", getattr(options, option))
+    began = datetime.now().astimezone()
     outcome = look_at(target, {"shapes": {}}, STEPS)
-    return _tell(outcome, target.shown, options, language_from(options.lang))
+    return _tell(outcome, target, options, language_from(options.lang), began)
 
 
 def look_at(target: Any, looks: dict[str, Any], steps: int | None) -> Outcome:
@@ -73,18 +77,20 @@ def look_at(target: Any, looks: dict[str, Any], steps: int | None) -> Outcome:
                              {"script": target.file, "max_steps": steps, "looks": looks}, stdout=2)
 
 
-def _tell(outcome: Outcome, script: str, options: argparse.Namespace, language: Language) -> int:
+def _tell(outcome: Outcome, target: Target, options: argparse.Namespace, language: Language, began: datetime) -> int:
     from traindx.reporters import shapes as reporter
     from traindx.reporters.style import columns_of, style_for
     from traindx.signals.assertions import assertions_of, text_of
     from traindx.signals.shapes import shapes_of
-    shapes = shapes_of(outcome.recording)
+    shapes, script = shapes_of(outcome.recording), target.shown
     if shapes is None:
         sys.stderr.write(_nothing(outcome, script).say(language) + "\n")
         return outcome.status or NOTHING_SEEN
     style: Style = options.style
     assertions = assertions_of(outcome.recording, Path.cwd(), style)
     text = text_of(assertions, Path.cwd())
+    if options.asserting:
+        _keep(target, len(assertions), style, began)
     if options.html:
         write_file("--html", options.html, reporter.html(shapes, script, text, language))
     json = reporter.dumps(reporter.document(shapes, script, assertions, text, language)) if options.json else ""
@@ -94,6 +100,16 @@ def _tell(outcome: Outcome, script: str, options: argparse.Namespace, language: 
         shapes, script, language, style_for(sys.stdout), columns_of(sys.stdout))
     sys.stdout.write(json if options.json == "-" else shown)
     return outcome.status
+
+
+def _keep(target: Target, count: int, style: str, began: datetime) -> None:
+    """Beside the runs, for the checklist, where there are any; it is an extra."""
+    from traindx.config import settings_from
+    from traindx.runs import beside
+    settings = settings_from({}, Path.cwd())
+    if not settings.no_record and Path(settings.runs_dir).is_dir():
+        with suppress(OSError):
+            beside.keep(Path(settings.runs_dir), "shapes", target.shown, target.stem, target.args, {"assertions": count, "style": style}, began)
 
 
 def _nothing(outcome: Outcome, script: str) -> Text:

@@ -138,7 +138,7 @@ def begin(runs_dir: Path, name: str, script: str, argv: Sequence[str], file: str
     """Makes the folder; ``file`` is the script's, whose repository is recorded. Raises OSError where that is not permitted."""
     from traindx.runs.status import born
     now = _now()
-    path = _make_unique(runs_dir, f"{now:%Y-%m-%d-%H%M}-{slug(name)}")
+    path = make_unique(runs_dir, f"{now:%Y-%m-%d-%H%M}-{slug(name)}")
     base = Path(file).resolve().parent if file else Path.cwd()
     run = RunFolder(path, {
         "schema": SCHEMA, "traindx": __version__, "name": name, "script": script, "argv": masked(argv), "cwd": os.getcwd(),
@@ -153,7 +153,7 @@ def _now() -> datetime:
     return datetime.now().astimezone()
 
 
-def _make_unique(runs_dir: Path, stem: str) -> Path:
+def make_unique(runs_dir: Path, stem: str) -> Path:
     """mkdir decides who gets a name, so that runs started in the same minute never share one."""
     runs_dir.mkdir(parents=True, exist_ok=True)
     number = 1

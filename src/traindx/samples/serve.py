@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -15,7 +16,8 @@ class Review(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, html: str, marks: Path, port: int = 0) -> None:
+    def __init__(self, html: str, marks: Path, port: int = 0, opened: Callable[[], None] = lambda: None) -> None:
+        self.opened = opened  # called when somebody looks at the page
         super().__init__(("127.0.0.1", port), _Handler)
         self.path = f"/{secrets.token_urlsafe(16)}/"
         self.html = html.replace("</body>", f'<script>window.traindxSave = "{self.path}marks";</script></body>', 1)
@@ -43,6 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+        self.server.opened()
 
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
