@@ -24,6 +24,7 @@ _NEAR = Text(" Did you mean {near}?", "你要写的是不是 {near}？")
 _BAD_VALUE = Text("{file}: [tool.traindx] {key} must be {wanted}, but is {value!r}",
                   "{file}：[tool.traindx] 的 {key} 应当是{wanted}，现在是 {value!r}")
 _PATTERNS = Text("a list of rule names", "规则名的列表")
+_MIRRORS = Text("a list of wandb, mlflow, tensorboard", "由 wandb、mlflow、tensorboard 组成的列表")
 _WORDS = Text("a text", "字符串")
 _YES_NO = Text("true or false", " true 或 false")
 _COUNT = Text("a whole number above 0", "大于 0 的整数")
@@ -42,6 +43,7 @@ class Settings:
     no_record: bool = False
     prove: bool = False
     no_ask: bool = False
+    mirror: tuple[str, ...] = ()
     lang: str | None = None
     json: str | None = None
     html: str | None = None
@@ -130,7 +132,8 @@ def _is_count(value: Any) -> bool:
 
 
 _WANTED: dict[str, tuple[Callable[[Any], bool], Text]] = {
-    "select": (_is_patterns, _PATTERNS), "ignore": (_is_patterns, _PATTERNS), "max_steps": (_is_count, _COUNT),
+    "select": (_is_patterns, _PATTERNS), "ignore": (_is_patterns, _PATTERNS), "mirror": (_is_patterns, _MIRRORS),
+    "max_steps": (_is_count, _COUNT),
     "no_record": (_is_yes_no, _YES_NO), "prove": (_is_yes_no, _YES_NO), "no_ask": (_is_yes_no, _YES_NO),
     "fail_on": _one_of(*FAIL_ON),
     "lang": _one_of(*LANGUAGES),

@@ -137,6 +137,8 @@ OPT_RUNS_DIR = Text("where runs are recorded (default: runs)", "运行记录放�
 OPT_NO_RECORD = Text("keep no record", "不留运行记录")
 OPT_PROVE = Text("afterwards, prove each finding that has an experiment by re-running the script (see traindx exam)",
                  "结束后重跑脚本，逐条证实有对照实验的结论（见 traindx exam）")
+OPT_MIRROR = Text("also copy the curves, while they grow, to wandb, mlflow or tensorboard (into the run folder)",
+                  "边训练边把曲线同步到 wandb、mlflow 或 tensorboard（写在运行目录里）")
 OPT_NO_ASK = Text("do not ask for a conclusion at the end", "结束时不询问结论")
 OPT_VERSION = Text("show the version", "显示版本")
 OPT_HELP = Text("show this help", "显示帮助")

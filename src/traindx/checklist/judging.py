@@ -193,10 +193,11 @@ def _together(facts: Facts) -> Said:
 def _rate_fits(facts: Facts) -> Said | None:
     """With one batch size: whether the rate used lies in the interval that was swept at that size."""
     lr = mapping(facts.exam.get("lr"))
-    interval, used = lr.get("interval"), lr.get("used")
-    if not (isinstance(interval, list) and len(interval) == 2 and all(isinstance(value, (int, float)) for value in (*interval, used))):
+    known = [*lr["interval"], lr.get("used")] if isinstance(lr.get("interval"), list) else []
+    values = [float(value) for value in known if isinstance(value, (int, float))]
+    if len(values) != 3:
         return None
-    low, high = interval
+    low, high, used = values
     said = {"used": number(used), "low": number(low), "high": number(high)}
     return ("ticked", words.RATE_FITS.fill(**said)) if low <= used <= high else ("not-done", words.RATE_OUTSIDE.fill(**said))
 

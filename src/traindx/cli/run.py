@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from traindx.core.recording import Recording
     from traindx.launch import Outcome
     from traindx.live import Live
+    from traindx.mirrors import Following
     from traindx.runs.folder import RunFolder
 
 ABOUT = messages.RUN_ABOUT
@@ -52,6 +53,7 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
     add("--runs-dir", metavar="DIR", text=messages.OPT_RUNS_DIR)
     add("--no-record", action="store_true", default=None, text=messages.OPT_NO_RECORD)
     add("--no-ask", action="store_true", default=None, text=messages.OPT_NO_ASK)
+    add("--mirror", metavar="WHERE", action="append", text=messages.OPT_MIRROR)
     add("command", metavar="SCRIPT ...", nargs=argparse.REMAINDER, text=messages.OPT_SCRIPT)
 
 
@@ -63,6 +65,9 @@ def run(options: argparse.Namespace) -> int:
         from traindx.diagnosis import chosen
         rules = chosen(settings.select, settings.ignore)
     _check_report_files(settings)
+    if settings.mirror:
+        from traindx import mirrors
+        mirrors.check(settings.mirror)
     return _watch(target, settings, rules, language_from(settings.lang))
 
 
@@ -133,7 +138,7 @@ def _nearest(script: Path) -> Text:
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, as settings."""
     given = {key: value for key, value in vars(options).items() if value is not None}
-    for key in ("select", "ignore"):
+    for key in ("select", "ignore", "mirror"):
         if key in given:
             given[key] = tuple(name.strip() for text in given[key] for name in text.split(",") if name.strip())
     if "max_steps" in given:
@@ -168,6 +173,7 @@ def _watch(target: Target, settings: Settings, rules: frozenset[str] | None, lan
     """``rules`` None: all of them. Before the script is started, only what it needs is imported."""
     from traindx import launch
     with _folder(target, settings, language) as (folder, record):
+        copying = _mirrors(target, settings, folder, record, language)
         watcher = _Watcher(rules, language, record)
         outcome = launch.launch(
             launch.command_for(target.script, target.module, target.args), folder,
@@ -181,9 +187,38 @@ def _watch(target: Target, settings: Settings, rules: frozenset[str] | None, lan
         if settings.prove:
             _prove(report, target, language)
         _write_reports(report, outcome, record, settings, language)
+        for mirror in copying:
+            mirror.finish(_status_of(outcome), sorted(found))
         if record is not None and outcome.recording.steps:
             _conclude(record, language, ask=not settings.no_ask)
     return outcome.status or _fail_on(report, settings.fail_on)
+
+
+def _mirrors(target: Target, settings: Settings, folder: Path, record: RunFolder | None, language: Language) -> list[Following]:
+    """Started: they follow what the run writes into its folder."""
+    if not settings.mirror:
+        return []
+    from traindx.core.secrets import masked
+    from traindx.mirrors import About, Following
+    name = record.path.name if record is not None else settings.name or target.stem
+    about = About(name, target.shown, tuple(masked(target.args)), folder.resolve())
+    started = [Following(where, about, lambda text: _complain(text, language), lambda: _settings_used(folder))
+               for where in dict.fromkeys(settings.mirror)]
+    for mirror in started:
+        mirror.start()
+    return started
+
+
+def _status_of(outcome: Outcome) -> str:
+    from traindx.runs.folder import status_of
+    return status_of(outcome)
+
+
+def _settings_used(folder: Path) -> dict[str, Any]:
+    """As the record has them, after the first step: without secrets."""
+    from traindx.runs.comparing import config_of
+    from traindx.runs.reading import Run
+    return config_of(Run(folder))
 
 
 def _prove(report: Report, target: Target, language: Language) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -105,18 +105,19 @@ class Recording:
 
 
 class Tail:
-    """Follows the files of a run that may still be writing."""
+    """Follows the files of a run that may still be writing, or some of them."""
 
-    def __init__(self, folder: Path, recording: Recording) -> None:
+    def __init__(self, folder: Path, recording: Recording, files: Sequence[str] = (EVENTS, METRICS)) -> None:
         self.recording = recording
-        self._rest = {EVENTS: b"", METRICS: b""}
-        self._at = {EVENTS: 0, METRICS: 0}
+        self._rest = dict.fromkeys(files, b"")
+        self._at = dict.fromkeys(files, 0)
         self._folder = folder
 
     def read(self) -> int:
         """Takes in what is new; the number of lines read."""
         count = 0
-        for name, add in ((EVENTS, self.recording.add_line), (METRICS, self.recording.add_metrics)):
+        for name in self._at:
+            add = self.recording.add_line if name == EVENTS else self.recording.add_metrics
             for line in self._new_lines(name):
                 add(line)
                 count += 1

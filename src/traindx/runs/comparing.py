@@ -52,6 +52,12 @@ def _digest(run: Run, name: str) -> str | None:
         return None
 
 
+def config_of(run: Run) -> dict[str, Any]:
+    """Settings by name, as the record has them; {} where none are known yet."""
+    config = mapping(run.record.get("config"))
+    return {name: value for name, value in _config(run, config).items() if name != "argv"} if config else {}
+
+
 def _config(run: Run, config: dict[str, Any]) -> dict[str, Any]:
     """The program's own settings by their names, then what the optimizers, schedulers and loaders got."""
     found = {"argv": run.fields.get("argv")}

@@ -45,14 +45,31 @@ def to_parquet(series: Series, file: Path) -> None:
 
 def to_tensorboard(series: Series, folder: Path, began: float) -> Path:
     """An event file with a scalar a point. ``began`` (seconds since 1970) stands for the time of every event."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"events.out.tfevents.{int(began)}.traindx"
-    with open(file, "wb") as out:
-        out.write(_framed(_double(1, began) + _bytes(3, b"brain.Event:2")))
-        for name in sorted(series):
-            for step, value in series[name]:
-                out.write(_framed(scalar_event(began, step, name, value)))
-    return file
+    out = EventFile(folder, began)
+    for name in sorted(series):
+        for step, value in series[name]:
+            out.scalar(began, step, name, value)
+    out.close()
+    return out.path
+
+
+class EventFile:
+    """A file that TensorBoard reads, also while it grows."""
+
+    def __init__(self, folder: Path, began: float) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"events.out.tfevents.{int(began)}.traindx"
+        self._out = open(self.path, "wb")  # noqa: SIM115  as long as the run lives
+        self._out.write(_framed(_double(1, began) + _bytes(3, b"brain.Event:2")))
+
+    def scalar(self, time: float, step: int, name: str, value: float) -> None:
+        self._out.write(_framed(scalar_event(time, step, name, value)))
+
+    def flush(self) -> None:
+        self._out.flush()
+
+    def close(self) -> None:
+        self._out.close()
 
 
 def scalar_event(time: float, step: int, tag: str, value: float) -> bytes:
