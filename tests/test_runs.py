@@ -240,6 +240,21 @@ def test_a_gain_is_told_against_the_spread_over_seeds(said, tmp_path):
     assert "not known whether this is more than noise" in one
 
 
+def test_a_run_as_a_page_has_its_curves_and_trusts_nothing_in_the_record(said, tmp_path):
+    evil = "<img src=x onerror=alert(1)>"
+    folder = made(tmp_path / "runs", "base", (3.0, float("nan"), 1.0), script=evil)
+    findings = [{"rule": evil, "level": evil, "title": "t", "cause": evil, "fix": "f", "first_step": 2, "where": {"file": evil, "line": 3, "code": "c"}},
+                {"rule": "curve/plateau", "explained_by": "x/y", "first_step": 1}, "no finding"]
+    (folder / "report.json").write_text(json.dumps({"findings": findings}))
+    status, out, _ = said("runs", "show", "base", "--html", "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert status == 0 and "base" in out and "<img" not in page and "&lt;img" in page and "http" not in page
+    assert page.count("<svg") == 1 and 'class="cross"' in page and ">1</text>" in page and "curve/plateau" not in page
+    (folder / "report.json").write_text("[")
+    (folder / "metrics.jsonl").unlink()
+    assert said("runs", "show", "base", "--html", "page.html")[0] == 0 and "<svg" not in (tmp_path / "page.html").read_text()
+
+
 def test_the_interval_is_welchs():
     stats = pytest.importorskip("scipy.stats")
     a = comparing.Group("a", ("",) * 5, (1.0, 1.2, 0.9, 1.1, 1.3))

@@ -43,6 +43,7 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
     add("--limit", metavar="N", type=int, text=words.OPT_LIMIT)
     add = action("show", words.SHOW, _show)
     add("--json", action="store_true", text=words.OPT_JSON)
+    add("--html", metavar="FILE", text=words.OPT_PAGE)
     add("run", metavar="RUN", nargs="?", default="last", text=words.OPT_RUN)
     add = action("diff", words.DIFF, _diff)
     add("--json", action="store_true", text=words.OPT_JSON)
@@ -129,6 +130,9 @@ def _show(options: argparse.Namespace) -> int:
                      "record": found.record, "environment": found.environment, "notes": found.notes, "findings": report.get("findings", [])})
     else:
         print("\n".join(page(found, report, options.language, style_for(sys.stdout), columns_of(sys.stdout))))
+    if options.html:
+        from traindx.runs.page import render
+        _write(options.html, render(found, report, options.language))
     return 0
 
 

@@ -53,7 +53,7 @@ def page(run: Run, report: dict[str, Any], language: Language, style: Style, col
     yield style.strong(line + "─" * (columns - width(line)))
     for remark in run.remarks():
         yield from wrap(remark.say(language), columns)
-    rows = [*_identity(run), *_code(run), *_seeds(run), *_data(run), *_findings(report)]
+    rows = facts(run, report)
     margin = max(width(heading.say(language)) for heading, _ in rows) + 2
     before = None
     for heading, text in rows:
@@ -61,8 +61,13 @@ def page(run: Run, report: dict[str, Any], language: Language, style: Style, col
         before = heading
         yield from wrap(printable(text.say(language)), columns, lead, " " * margin)
     yield from _section(words.CURVES, _curves(run), language, style, columns)
-    yield from _section(words.CONFIG, _config(run), language, style, columns)
-    yield from _section(words.CONCLUSION, _notes(run), language, style, columns)
+    yield from _section(words.CONFIG, config(run), language, style, columns)
+    yield from _section(words.CONCLUSION, conclusion(run), language, style, columns)
+
+
+def facts(run: Run, report: dict[str, Any]) -> list[tuple[Text, Text]]:
+    """Name and value: what ran, on which code, seeds and data, and what was found."""
+    return [*_identity(run), *_code(run), *_seeds(run), *_data(run), *_findings(report)]
 
 
 def _section(title: Text, rows: list[tuple[str, Text]], language: Language, style: Style, columns: int) -> Iterator[str]:
@@ -150,7 +155,7 @@ def _curves(run: Run) -> list[tuple[str, Text]]:
     return rows
 
 
-def _config(run: Run) -> list[tuple[str, Text]]:
+def config(run: Run) -> list[tuple[str, Text]]:
     config = mapping(run.record.get("config"))
     rows = []
     for part in rows_of(config.get("program")):
@@ -168,7 +173,7 @@ def _settings(part: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value_text(value)}" for name, value in settings.items() if value not in (None, False))
 
 
-def _notes(run: Run) -> list[tuple[str, Text]]:
+def conclusion(run: Run) -> list[tuple[str, Text]]:
     lines = run.notes
     if not any(lines.values()):
         return [("-", words.NONE_WRITTEN.fill(run=run.name))]

@@ -30,6 +30,7 @@ OPT_LIMIT = Text("show at most N", "最多显示 N 条")
 OPT_RUN = Text("name of a run, the beginning of it, its folder, or “last”",
                "运行的名字、名字的开头、它的文件夹，或者 last")
 OPT_HTML = Text("write the overlaid curves as one HTML page", "把叠放的曲线写成一个 HTML 页面")
+OPT_PAGE = Text("also write it as one HTML page, with the curves", "同时写成一个带曲线的 HTML 页面")
 OPT_BEST = Text("what was best", "最好的是什么")
 OPT_FAILED = Text("which hypothesis failed", "失败的假设是什么")
 OPT_NEXT = Text("what to do next", "下一步做什么")
