@@ -20,7 +20,8 @@ from traindx import cli
 from traindx.core.observed import ProbeFailed
 from traindx.core.observed.samples import SplitSeen
 from traindx.core.recording import Recording
-from traindx.probes.samples import decoded, features_of, kind_of
+from traindx.probes.sample_features import features_of, kind_of
+from traindx.probes.sample_sources import decoded
 from traindx.reporters.layout import width
 from traindx.reporters.style import PLAIN
 from traindx.samples import labels as label_module

@@ -6,12 +6,10 @@ the program's is drawn.
 from __future__ import annotations
 
 import random
-import sys
 import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,13 +17,15 @@ import torch
 from torch import Tensor
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from traindx.core.observed import Site
 from traindx.core.observed.data import LoaderMade
 from traindx.core.observed.samples import HELD_OUT, TRAIN, Shown, SplitSeen
 from traindx.probes import patching, rows
 from traindx.probes.fewer import samples_in
 from traindx.probes.loaders import Loaders, _owner
 from traindx.probes.rows import Array
+from traindx.probes.sample_features import by_feature, features_of
+from traindx.probes.sample_sources import class_names, decoded, files_of, tokenizer_of
+from traindx.probes.sample_splits import Kept, Split, Waiting
 from traindx.probes.session import BackwardRun, ForwardRun, LossRun, Probe, Session
 from traindx.probes.tensors import plain, tensors_in
 
@@ -33,16 +33,11 @@ LOOK = "samples"
 ROWS = 20_000  # of a split's first pass whose hashes and labels are kept
 FEW = 5_000  # where no loader tells one pass from the next
 FEATURED = 2_500  # of them with features
-FEATURES = 256
 SHOWN_ELEMENTS = 250_000  # of a sample that is kept whole
 SPLITS = 6
 PARTS = 3  # tensors of one sample
-FILES = 20_000
 SECONDS = 120.0
 _UNIQUE = ("SequentialSampler", "RandomSampler", "SubsetRandomSampler", "DistributedSampler", "SeedableRandomSampler")
-_LISTS = ("samples", "imgs", "files", "file_names", "filenames", "paths", "image_paths", "image_files", "ids", "image_ids", "names")
-_TABLES = ("itos", "id2word", "idx2word", "id_to_token", "idx_to_char", "id2char", "ix_to_char", "idx2char")
-_TOKENIZERS = ("transformers", "tokenizers", "tiktoken", "sentencepiece", "youtokentome")
 
 
 def install(session: Session) -> None:
@@ -61,65 +56,6 @@ def _observed_index(original: Any, session: Session) -> Any:
     return patching.dressed(_next_index, original)
 
 
-@dataclass
-class _Batch:
-    """One forward whose labels are not known yet; arrays are copies."""
-
-    split: _Split
-    first: int
-    count: int
-    shown: list[_Kept]
-    targets: list[Tensor]
-    labels: Array | None = None
-
-
-@dataclass
-class _Kept:
-    index: int
-    row: int
-    batch: int
-    parts: list[Array]
-    label: Any = None
-    target: Array | None = None
-    text: str | None = None
-    hidden: str = ""
-
-
-@dataclass(eq=False)
-class _Split:
-    """What is gathered of one split."""
-
-    number: int
-    model: int
-    class_name: str
-    site: Site | None
-    training: bool
-    trained: bool = False  # a backward followed
-    loader: int = 0
-    loader_site: Site | None = None
-    dataset: Any = ""
-    unique: bool = False
-    row_shape: tuple[int, ...] = ()
-    dtype: str = ""
-    feature: str = ""
-    seen: int = 0
-    batches: int = 0
-    ended: bool = False
-    iteration: int = 0
-    hashes: list[Array] = field(default_factory=list)
-    indices: list[Array] = field(default_factory=list)
-    labels: list[Array] = field(default_factory=list)
-    features: list[Array] = field(default_factory=list)
-    featured: int = 0
-    count: float = 0.0
-    total: Array | None = None
-    squares: Array | None = None
-    kept: list[_Kept] = field(default_factory=list)
-    notes: set[str] = field(default_factory=set)
-    files: tuple[str, ...] = ()
-    label_kind: str = "none"
-
-
 class Samples(Probe):
     """One pass over the training data and what is evaluated meanwhile; then the program may end."""
 
@@ -136,13 +72,13 @@ class Samples(Probe):
         look = session.looks[LOOK]
         self.wanted = int(look.get("wanted", 5))
         self.random = random.Random(int(look.get("seed", 0)))
-        self.splits: dict[tuple[Any, ...], _Split] = {}
-        self.pending: _Batch | None = None
+        self.splits: dict[tuple[Any, ...], Split] = {}
+        self.pending: Waiting | None = None
         self.names: tuple[str, ...] = ()
         self.tokenizer: Any = None
         self._looked = False
         self._files: dict[int, tuple[str, ...]] = {}
-        self._forwarded: list[_Split] = []  # with gradients, since the last step
+        self._forwarded: list[Split] = []  # with gradients, since the last step
         self._delivered: tuple[LoaderMade | None, list[Tensor], Any] = (None, [], None)  # until the next forward
         self._began = time.monotonic()
 
@@ -164,10 +100,10 @@ class Samples(Probe):
         dataset = getattr(iterator, "_dataset", None)
         if getattr(getattr(getattr(iterator, "_index_sampler", None), "sampler", None), "replacement", False):
             self._replacing.add(number)
-        self.names = self.names or _class_names(dataset)
-        self._files[number] = tuple(_files_of(dataset))
+        self.names = self.names or class_names(dataset)
+        self._files[number] = tuple(files_of(dataset))
         if self.tokenizer is None:
-            self.tokenizer = _tokenizer(getattr(iterator, "_collate_fn", None), dataset)
+            self.tokenizer = tokenizer_of(getattr(iterator, "_collate_fn", None), dataset)
 
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
         self._settle()
@@ -221,7 +157,7 @@ class Samples(Probe):
 
     # -- which split --
 
-    def _split(self, run: ForwardRun, loader: LoaderMade | None, delivered: list[Tensor], parts: list[tuple[Tensor, int]]) -> _Split | None:
+    def _split(self, run: ForwardRun, loader: LoaderMade | None, delivered: list[Tensor], parts: list[tuple[Tensor, int]]) -> Split | None:
         model = self.session.ids.of(run.module)
         place = (id(run.site), loader.id if loader is not None else 0)
         key = (model, run.training) if run.grad else (model, *place)
@@ -229,7 +165,7 @@ class Samples(Probe):
         if split is None:
             if len(self.splits) >= SPLITS or not parts:
                 return None
-            split = self.splits[key] = _Split(len(self.splits), model, type(run.module).__name__, run.site, run.training)
+            split = self.splits[key] = Split(len(self.splits), model, type(run.module).__name__, run.site, run.training)
             if loader is not None and _from(delivered, [t for t, _ in parts]):
                 self._describe(split, loader)
         if run.grad and split not in self._forwarded:
@@ -240,7 +176,7 @@ class Samples(Probe):
             split.ended = split.ended or anew or loader.iterations > split.iteration
         return None if split.ended else split
 
-    def _describe(self, split: _Split, loader: LoaderMade) -> None:
+    def _describe(self, split: Split, loader: LoaderMade) -> None:
         split.loader, split.loader_site, split.dataset = loader.id, loader.site or loader.iter_site, loader.dataset_class
         split.unique = loader.sampler in _UNIQUE and loader.id not in self._replacing
         split.files = self._files.get(loader.id) or self._files.get(-1, ())
@@ -253,7 +189,7 @@ class Samples(Probe):
 
     # -- taking --
 
-    def _take(self, split: _Split, parts: list[Tensor], count: int, targets: list[Tensor]) -> None:
+    def _take(self, split: Split, parts: list[Tensor], count: int, targets: list[Tensor]) -> None:
         lead = parts[0].detach()
         if split.row_shape and tuple(lead.shape[1:]) != split.row_shape:
             split.notes.add("the shape of a sample varies")
@@ -271,20 +207,20 @@ class Samples(Probe):
             split.hashes.append(rows.fingerprints(flat) if flat.shape[1] else np.zeros(count, np.uint64))
             self._measure(split, numbers)
         chosen = self._choose(split, parts, first, count)
-        self.pending = _Batch(split, first, count, chosen, targets)
+        self.pending = Waiting(split, first, count, chosen, targets)
 
-    def _measure(self, split: _Split, numbers: Array) -> None:
+    def _measure(self, split: Split, numbers: Array) -> None:
         split.feature, features = features_of(numbers, split.feature)
         if split.featured < FEATURED and features is not None and (not split.features or split.features[0].shape[1] == features.shape[1]):
             split.features.append(features[: FEATURED - split.featured])
             split.featured += len(split.features[-1])
-        by = _by_feature(numbers)
+        by = by_feature(numbers)
         if by is not None and (split.total is None or len(split.total) == by.shape[1]):
             split.count += len(by)
             split.total = by.sum(axis=0) + (0 if split.total is None else split.total)
             split.squares = (by * by).sum(axis=0) + (0 if split.squares is None else split.squares)
 
-    def _choose(self, split: _Split, parts: list[Tensor], first: int, count: int) -> list[_Kept]:
+    def _choose(self, split: Split, parts: list[Tensor], first: int, count: int) -> list[Kept]:
         """Reservoir sampling: each sample of the pass is kept with the same chance. A batch of one step gives its own rows in order."""
         made = []
         for row in range(count):
@@ -293,7 +229,7 @@ class Samples(Probe):
             if place >= self.wanted:
                 continue
             whole, hidden = _whole(parts, row)
-            kept = _Kept(index, row, split.batches, whole, hidden=hidden)
+            kept = Kept(index, row, split.batches, whole, hidden=hidden)
             if kept.parts and kept.parts[0].ndim == 1 and kept.parts[0].dtype.kind in "iu":
                 kept.text = self._decoded(kept.parts[0])
             if place == len(split.kept):
@@ -327,7 +263,7 @@ class Samples(Probe):
             kept.label = row.item() if row.size == 1 else row.reshape(-1).tolist() if row.size <= 24 else f"{list(row.shape)}"
             kept.target = np.array(row) if row.ndim >= 2 and row.size <= SHOWN_ELEMENTS else None
 
-    def _labels(self, split: _Split, target: Tensor | None, count: int) -> Array:
+    def _labels(self, split: Split, target: Tensor | None, count: int) -> Array:
         values = _numbers(target.detach()) if target is not None else None
         kind, labels = "none", np.full(count, np.nan)
         if values is not None and values.size == count:
@@ -343,7 +279,7 @@ class Samples(Probe):
 
     def _decoded(self, ids: Array) -> str | None:
         if self.tokenizer is None and not self._looked:
-            self._looked, self.tokenizer = True, _tokenizer(None, None)
+            self._looked, self.tokenizer = True, tokenizer_of(None, None)
         return decoded(self.tokenizer, ids.tolist()) if self.tokenizer is not None else None
 
     # -- the end --
@@ -358,7 +294,7 @@ class Samples(Probe):
                 many = counts[split.model, name]
                 self._tell(split, name if many == 1 else f"{name}-{many}")
 
-    def _tell(self, split: _Split, name: str) -> None:
+    def _tell(self, split: Split, name: str) -> None:
         folder = self.session.recorder.folder
         if folder is None:
             return
@@ -445,160 +381,4 @@ def _names_of_labels(kwargs: dict[str, Any]) -> list[Tensor]:
 # -- features --
 
 
-def features_of(numbers: Array, known: str = "") -> tuple[str, Array | None]:
-    """What a row looks like, and at most :data:`FEATURES` numbers of each row for comparing rows: images averaged over
-    cells of a grid, token ids counted by hash, else elements at fixed places.
-    """
-    count = len(numbers)
-    kind = known or kind_of(numbers)
-    if kind == "text":
-        return kind, _bags(numbers.reshape(count, -1))
-    if kind == "image":
-        grey = numbers if numbers.ndim == 3 else numbers.mean(axis=-1 if numbers.shape[-1] in (1, 3, 4) and numbers.shape[1] > 4 else 1)
-        return kind, _pooled(grey.astype(np.float32))
-    flat = numbers.reshape(count, -1).astype(np.float32)
-    return kind, flat[:, rows.positions(flat.shape[1], FEATURES)] if flat.shape[1] else None
-
-
-def kind_of(numbers: Array) -> str:
-    """``image``, ``wave``, ``text``, ``table``, ``matrix`` or ``numbers``, by shape, dtype and smoothness of the rows [B, ...].
-
-    An image: [C, H, W], [H, W, C] with 1, 3 or 4 channels, or [H, W] whose neighbours are alike. A wave: [T] or
-    [up to 8, T] with T >= 64 whose neighbours are alike.
-    """
-    shape = numbers.shape[1:]
-    if len(shape) == 1 and numbers.dtype.kind in "iu" and shape[0] > 1:
-        return "text"
-    if len(shape) == 3 and (shape[0] in (1, 3, 4) or shape[2] in (1, 3, 4)):
-        return "image"
-    if len(shape) == 2 and min(shape) >= 8 and numbers.dtype.kind != "b":
-        return "image" if _smooth(numbers, -1) > 0.5 and _smooth(numbers, -2) > 0.5 else "matrix"
-    if len(shape) in (1, 2) and shape[-1] >= 64 and (len(shape) == 1 or shape[0] <= 8):
-        return "wave" if _smooth(numbers, -1) > 0.6 else "table" if len(shape) == 1 else "matrix"
-    return "table" if len(shape) <= 1 else "matrix" if len(shape) == 2 else "numbers"
-
-
-def _smooth(numbers: Array, axis: int) -> float:
-    """Correlation of neighbours along an axis."""
-    values = numbers[:16].astype(np.float64)
-    along = np.moveaxis(values, axis, -1)
-    a, b = along[..., :-1].ravel(), along[..., 1:].ravel()
-    if len(a) < 8 or a.std() < 1e-12 or b.std() < 1e-12 or not np.isfinite(a).all() or not np.isfinite(b).all():
-        return 0.0
-    return float(np.corrcoef(a, b)[0, 1])
-
-
-def _pooled(grey: Array, side: int = 16) -> Array:
-    """Images [B, H, W] averaged over a grid of at most ``side`` x ``side`` cells, flat."""
-    for axis in (1, 2):
-        size = grey.shape[axis]
-        cells = min(side, size)
-        edges = np.linspace(0, size, cells + 1).astype(int)
-        grey = np.add.reduceat(grey, edges[:-1], axis=axis) / np.diff(edges).reshape([-1 if a == axis else 1 for a in range(3)])
-    return grey.reshape(len(grey), -1)
-
-
-def _bags(ids: Array) -> Array:
-    """How often each token is in each row [B, T], by its id modulo the number of features; the commonest (padding) left out."""
-    padding = np.bincount(np.abs(ids).ravel() % (1 << 20)).argmax() if ids.size else 0
-    bags: Array = np.zeros((len(ids), FEATURES), np.float32)
-    for place in range(ids.shape[1]):
-        column = ids[:, place].astype(np.int64)
-        bags[np.arange(len(ids)), column % FEATURES] += column != padding
-    return bags
-
-
-def _by_feature(numbers: Array) -> Array | None:
-    """Values by feature: channels of images, columns of tables and sequences [B, T, d]. None for token ids."""
-    shape = numbers.shape[1:]
-    if numbers.dtype.kind in "iu" and len(shape) == 1 and numbers.dtype != np.uint8:
-        return None
-    values = numbers.astype(np.float64)
-    if len(shape) == 3 and shape[0] in (1, 3, 4):
-        return np.moveaxis(values, 1, -1).reshape(-1, shape[0])
-    if not shape:
-        return values.reshape(-1, 1)
-    return values.reshape(-1, shape[-1]) if shape[-1] <= 1024 else None
-
-
 # -- names, files, words --
-
-
-def _behind(dataset: Any) -> Iterator[Any]:
-    """The dataset, and those that it is a part of."""
-    for _ in range(4):
-        yield dataset
-        inner = getattr(dataset, "dataset", None)
-        if inner is None:
-            return
-        dataset = inner
-
-
-def _class_names(dataset: Any) -> tuple[str, ...]:
-    for each in _behind(dataset):
-        try:
-            table = getattr(each, "class_to_idx", None)
-            if isinstance(table, dict) and table and all(isinstance(v, int) for v in table.values()):
-                return tuple(str(name) for name, _ in sorted(table.items(), key=lambda item: item[1]))[:1000]
-            names = getattr(each, "classes", None)
-            if isinstance(names, (list, tuple)) and names and all(isinstance(name, str) for name in names):
-                return tuple(names)[:1000]
-        except Exception:
-            continue  # a dataset that answers with errors of its own
-    return ()
-
-
-def _files_of(dataset: Any) -> list[str]:
-    """File names or ids of the samples, through the indices of a Subset."""
-    chosen: list[int] | None = None
-    for each in _behind(dataset):
-        for name in _LISTS:
-            items = vars(each).get(name) if hasattr(each, "__dict__") else None
-            if isinstance(items, (list, tuple)) and items and isinstance(_first(items[0]), str):
-                picked = items if chosen is None else [items[i] for i in chosen if i < len(items)]
-                return [_first(item) for item in picked[:FILES]]
-        indices = getattr(each, "indices", None)
-        if indices is not None:
-            try:
-                own = [int(i) for i in indices]
-                chosen = own if chosen is None else [own[i] for i in chosen]
-            except (TypeError, ValueError, IndexError):
-                return []
-    return []
-
-
-def _first(item: Any) -> Any:
-    return item[0] if isinstance(item, (list, tuple)) and item else str(item) if hasattr(item, "__fspath__") else item
-
-
-def _tokenizer(collate: Any, dataset: Any) -> Any:
-    """A library's tokenizer, or a table from ids to texts, that the script holds where it can be seen."""
-    for place in (collate, *_behind(dataset)):
-        found = getattr(place, "tokenizer", None)
-        if found is not None and _is_tokenizer(found):
-            return found
-    main = sys.modules.get("__main__")
-    values = list(vars(main).items()) if main is not None else []
-    named = [value for name, value in values if name.lower() in _TABLES]
-    return next((v for _, v in values if _is_tokenizer(v)), next((v for v in named if isinstance(v, (dict, list, tuple))), None))
-
-
-def _is_tokenizer(value: Any) -> bool:
-    return type(value).__module__.split(".")[0] in _TOKENIZERS and callable(getattr(value, "decode", None))
-
-
-def decoded(tokenizer: Any, ids: list[int]) -> str | None:
-    """The text of token ids; None where it cannot be told."""
-    try:
-        if isinstance(tokenizer, dict):
-            return "".join(_spaced(str(tokenizer.get(i, tokenizer.get(str(i), "?")))) for i in ids)
-        if isinstance(tokenizer, (list, tuple)):
-            return "".join(_spaced(str(tokenizer[i])) if 0 <= i < len(tokenizer) else "?" for i in ids)
-        return str(tokenizer.decode(ids))
-    except Exception:
-        return None
-
-
-def _spaced(token: str) -> str:
-    """Characters stand as they are, words with a blank between."""
-    return token if len(token) == 1 else f"{token} "
