@@ -7,196 +7,34 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from torch._C import DisableTorchFunction
 
 from traindx.core.observed import MAX_STEPS, Ended, Observation, ProbeFailed, Site
-from traindx.core.observed.program import Event, Window
+from traindx.core.observed.program import Event
+from traindx.probes.budget import Budget
+from traindx.probes.calls import BackwardRun, ClipRun, ForwardRun, Given, LossRun, ReadRun, ScalerRun, StepRun
+from traindx.probes.ids import Ids
+from traindx.probes.probe import HOOKS, Hooks, Probe
 from traindx.probes.recorder import Recorder
 from traindx.probes.routine import Routine, detailed_step
 from traindx.probes.tensors import number
+from traindx.probes.windows import Pattern, Windows
 
 if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from traindx.probes.losses import Origins
 
+__all__ = ["LONGEST_ACCUMULATION", "TRACED_STEPS", "BackwardRun", "Budget", "ClipRun", "ForwardRun", "Given", "LossRun", "Probe", "ReadRun",
+           "ScalerRun", "Session", "StepRun"]  # all that a probe needs
+
 TRACED_STEPS = frozenset((1, 2, 3, 8, 32))  # whole op traces: few, they are the costly ones
-WINDOW_LIMIT = 200  # events kept of one window
-MOST_PATTERNS = 500  # of windows
 _clock = time.perf_counter
-SHORT = 10.0  # seconds of a run in which every Budget has its full share
-TOGETHER = 0.012  # share of the time of all Budgets together later on
 LONGEST_ACCUMULATION = 512  # backwards without an optimizer step after which backwards count as steps
-
-
-@dataclass
-class BackwardRun:
-    """One pass through the autograd engine. ``roots`` are weakly the user's tensors: never keep them."""
-
-    roots: tuple[Any, ...]
-    site: Site | None
-    accumulate: bool
-    create_graph: bool
-    keep_graph: bool
-    inputs: tuple[Any, ...] = ()
-    value: float | None = None
-    gradients: tuple[Any, ...] = ()  # what ``autograd.grad`` returned
-
-    @property
-    def by_hand(self) -> bool:
-        """``autograd.grad`` with respect to leaves, no graph asked for: the gradients of an update by hand."""
-        return not self.accumulate and not self.create_graph and bool(self.inputs) and all(t.is_leaf for t in self.inputs)
-
-
-@dataclass
-class ForwardRun:
-    """One forward of a root module."""
-
-    model: int
-    module: nn.Module
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    site: Site | None
-    training: bool
-    grad: bool
-    output: Any = None
-    failed: bool = False
-
-
-class Given(NamedTuple):
-    """What a forward of a step that is let alone was given: its first tensor, weakly."""
-
-    model: int
-    site: Site | None
-    grad: bool
-    input: weakref.ref[Tensor]
-
-
-@dataclass
-class LossRun:
-    """One call of a torch loss function, outermost only."""
-
-    function: str
-    input: Tensor
-    target: Any
-    output: Any
-    arguments: dict[str, Any]
-    site: Site | None
-    made_at: Site | None
-    grad: bool
-    read: tuple[float | None] | None = None
-
-    @property
-    def value(self) -> float | None:
-        """The loss as a number, read once for all who ask; None where it is none or on a device."""
-        if self.read is None:  # functools' cached property takes a lock
-            self.read = (number(self.output),)
-        return self.read[0]
-
-
-@dataclass
-class StepRun:
-    """One outermost optimizer step."""
-
-    optimizer: torch.optim.Optimizer
-    id: int
-    site: Site | None
-    rate: float | None  # the largest learning rate of its groups
-
-
-@dataclass
-class ClipRun:
-    """One call of ``clip_grad_norm_`` or ``clip_grad_value_``, just done. ``norm`` is None where it is not a CPU number."""
-
-    function: str
-    parameters: list[Any]
-    limit: float | None
-    norm: float | None
-    site: Site | None
-
-
-@dataclass
-class ScalerRun:
-    """A call of a GradScaler that is about to be made: ``scale``, ``unscale``, ``scaler-step`` or ``scaler-update``."""
-
-    what: str
-    scaler: Any
-    id: int
-    optimizer: torch.optim.Optimizer | None
-    site: Site | None
-
-
-@dataclass
-class ReadRun:
-    """A value that was just read out of a tensor, and how long that took."""
-
-    tensor: Tensor
-    value: Any
-    site: Site | None
-    seconds: float
-
-
-class Probe:
-    """Base of all probes: override the hooks you need. A hook that raises switches its probe off, never the script."""
-
-    areas: tuple[str, ...] = ()
-    always: tuple[str, ...] = ()  # hooks that are called on steps that are let alone, too (see routine.py): they must be quick
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-
-    def before_forward(self, run: ForwardRun) -> None: ...
-    def after_forward(self, run: ForwardRun) -> None: ...
-    def after_module(self, module: nn.Module, path: str, args: tuple[Any, ...], output: Any) -> None:
-        """After every inner module's forward, on detailed steps only."""
-    def on_loss(self, run: LossRun) -> None: ...
-    def before_backward(self, run: BackwardRun) -> None: ...
-    def after_backward(self, run: BackwardRun) -> None: ...
-    def on_optimizer(self, optimizer: torch.optim.Optimizer, id: int, site: Site | None) -> None: ...
-    def before_step(self, run: StepRun) -> None: ...
-    def after_step(self, run: StepRun) -> None: ...
-    def on_clip(self, run: ClipRun) -> None: ...
-    def on_scaler(self, run: ScalerRun) -> None: ...
-    def on_read(self, run: ReadRun) -> None:
-        """On detailed steps, and while an evaluation is being scored."""
-    def on_batch(self, loader: Any, batch: Any, seconds: float) -> None: ...
-    def on_event(self, event: Event) -> None: ...
-    def on_tick(self, step: int) -> None:
-        """A step is over (an optimizer stepped, or a backward ended where there is no optimizer)."""
-    def on_wake(self, missed: int, events: Mapping[Event, int]) -> None:
-        """``missed`` windows like those before them were let alone: what was known of the last step is old by now.
-
-        ``events`` are how often each event came in them, those of the window that has begun included.
-        """
-    def at_end(self) -> None: ...
-
-    def rests(self) -> bool:
-        """Whether nothing is under way that needs the next step in full."""
-        return True
-
-    def attends(self) -> tuple[str, ...]:
-        """The hooks that are to be called on the next steps, which are let alone: those of ``always`` that are of use now."""
-        return self.always
-
-
-HOOKS = tuple(name for name in vars(Probe) if name.startswith(("before_", "after_", "on_", "at_")))
-Hooks: TypeAlias = "dict[str, list[tuple[Probe, Callable[..., None]]]]"
-
-
-@dataclass
-class _Pattern:
-    number: int
-    events: tuple[Event, ...]
-    first: int
-    last: int
-    count: int = 0
-    said: int = 0
 
 
 class _Thread(threading.local):
@@ -250,13 +88,11 @@ class Session:
         self._ours = 0.0  # seconds of this step that were spent in hooks
         self._ticked = self.began  # the latest step that was watched in full was over
         self._left = self._missed = 0  # windows to be let alone, and how many have been
-        self._usual: list[_Pattern | None] = []
+        self._usual: list[Pattern | None] = []
         self._cycle: list[list[Event]] = []
         self._expected: list[Event] = []  # of the window that is let alone; so many have come
         self._at = 0
-        self._events: list[Event] = []
-        self._made_events: dict[tuple[Any, ...], Event] = {}  # those of the next step are the same: made once
-        self._patterns: dict[tuple[Any, ...], _Pattern] = {}
+        self.windows = Windows(self.emit)
         self._failed: set[tuple[str, type[BaseException]]] = set()  # said once
         self._pid = os.getpid()
         self._ended = False
@@ -393,28 +229,9 @@ class Session:
                 self._at += 1
                 return
             self.wake()
-        event = self._append(what, site, who, detail)
+        event = self.windows.append(what, site, who, detail)
         if event is not None:
             self.call("on_event", event)
-
-    def _append(self, what: str, site: Site | None, who: int, detail: str) -> Event | None:
-        """The event where it is another than the last."""
-        events = self._events
-        if events:
-            last = events[-1]
-            if last.what == what and last.site is site and last.who == who and last.detail == detail:
-                events[-1] = Event(what, site, who, detail, last.count + 1)
-                return None
-        if len(events) >= WINDOW_LIMIT:
-            return None
-        key = (what, id(site), who, detail)
-        event = self._made_events.get(key)
-        if event is None:
-            event = Event(what, site, who, detail)
-            if len(self._made_events) < 1000:
-                self._made_events[key] = event
-        events.append(event)
-        return event
 
     def expects(self, what: str, site: Site | None) -> bool:
         """Whether an event of this kind and place is the next of a window that is let alone."""
@@ -429,7 +246,7 @@ class Session:
             return
         self.coasting, self._now = False, self._hooks
         for event in self._expected[:self._at]:  # what has happened in this window
-            self._append(event.what, event.site, event.who, event.detail)
+            self.windows.append(event.what, event.site, event.who, event.detail)
         events, missed = self._let_alone(), self._missed
         self._missed = 0
         with self.quiet(), DisableTorchFunction():
@@ -453,7 +270,7 @@ class Session:
 
     def _coast(self, windows: int) -> None:
         latest = self.routine.cycle()
-        self._usual = [self._pattern(events) for events in latest]
+        self._usual = [self.windows.pattern(events, self.step) for events in latest]
         self._cycle = [[event for event in events for _ in range(event.count)] for events in latest]
         self._left, self._missed, self._at = windows, 0, 0
         self._expected = self._cycle[0]
@@ -497,7 +314,7 @@ class Session:
         self._pace()
         self.detailed = detailed_step(self.step)
         if self.detailed:
-            self._say_windows()
+            self.windows.say_all()
         if self.looks and self.max_steps is not None and self.step > self.max_steps:
             self._leave()
 
@@ -516,35 +333,11 @@ class Session:
             self._expected, self._at = self._cycle[self._missed % len(self._cycle)], 0
             self.given = []
             return
-        events, self._events = self._events, []
-        pattern = self._pattern(events)
+        events = self.windows.close()
+        pattern = self.windows.pattern(events, self.step)
         self.routine.note(events)
-        if pattern is None:
-            return
-        pattern.count += 1
-        pattern.last = self.step
-        if pattern.said == 0:
-            self._say(pattern)
-
-    def _pattern(self, events: Sequence[Event]) -> _Pattern | None:
-        """Windows that are alike; None where there are too many kinds."""
-        events = fold_loops(events)
-        # sites are interned, so their ids are their identity; counts of repeats do not make another pattern
-        key = tuple((e.what, id(e.site), e.who, e.detail, e.count > 1) for e in events)
-        pattern = self._patterns.get(key)
-        if pattern is None and len(self._patterns) < MOST_PATTERNS:
-            pattern = self._patterns[key] = _Pattern(len(self._patterns), tuple(events), self.step, self.step)
-        return pattern
-
-    def _say_windows(self) -> None:
-        for pattern in self._patterns.values():
-            if pattern.said != pattern.count:
-                self._say(pattern)
-
-    def _say(self, pattern: _Pattern) -> None:
-        pattern.said = pattern.count
-        self.emit(Window(step=pattern.first, key=f"window-{pattern.number}", events=pattern.events,
-                         count=pattern.count, last_step=pattern.last))
+        if pattern is not None:
+            self.windows.count(pattern, self.step)
 
     def end(self, how: str, error: str | None = None, problem: BaseException | None = None) -> None:
         """The program is over: last words of every probe. Only once, and only in the process that began.
@@ -556,9 +349,9 @@ class Session:
         self._ended = True
         self.problem = problem
         self.wake()
-        if self._events:
+        if self.windows.events:
             self._close_window()
-        self._say_windows()
+        self.windows.say_all()
         self.call("at_end")
         self.recorder.metrics(self.step, self.values)
         steps = self.step - 1
@@ -574,85 +367,3 @@ class Session:
         self.recorder.close()
         if Session.current is self:
             Session.current = None
-
-
-def fold_loops(events: Sequence[Event]) -> Sequence[Event]:
-    """A loop inside a window (forward, loss, forward, loss ...) once, its events counted."""
-    if len(events) < 8:
-        return events
-    folded: list[Event] = []
-    for event in events:
-        folded.append(event)
-        for period in range(1, min(8, len(folded) // 2) + 1):
-            if all(_alike(a, b) for a, b in zip(folded[-period:], folded[-2 * period:-period])):
-                for i, repeat in enumerate(folded[-period:]):
-                    old = folded[-2 * period + i]
-                    folded[-2 * period + i] = Event(old.what, old.site, old.who, old.detail, old.count + repeat.count)
-                del folded[-period:]
-                break
-    return folded
-
-
-def _alike(a: Event, b: Event) -> bool:
-    return a.what == b.what and a.site is b.site and a.who == b.who and a.detail == b.detail
-
-
-class Ids:
-    """Small numbers for objects, given once and never reused; keeps nothing alive."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
-        self._next = 1
-
-    def of(self, thing: Any) -> int:
-        entry = self._known.get(id(thing))
-        if entry is not None and entry[0]() is thing:
-            return entry[1]
-        number, self._next = self._next, self._next + 1
-        key = id(thing)
-        self._known[key] = (weakref.ref(thing, lambda ref, key=key: self._forget(key, ref)), number)  # type: ignore[misc]
-        return number
-
-    def known(self, thing: Any) -> bool:
-        entry = self._known.get(id(thing))
-        return entry is not None and entry[0]() is thing
-
-    def _forget(self, key: int, ref: weakref.ref[Any]) -> None:
-        entry = self._known.get(key)
-        if entry is not None and entry[0] is ref:
-            del self._known[key]
-
-
-@dataclass
-class Budget:
-    """Optional work is done while it has cost less than its ``share`` of the time; the first ``free`` steps always, uncounted.
-
-    After the first :data:`SHORT` seconds of a run, all budgets together share :data:`TOGETHER` of the time, each by its ``share``.
-    """
-
-    session: Session
-    share: float = 0.02
-    free: int = 64
-    spent: float = field(default=0.0, init=False)
-
-    def __post_init__(self) -> None:
-        self.session.budgets.append(self)
-        self.session.shares += self.share
-
-    def allows(self) -> bool:
-        return self.session.step <= self.free or self.spent < self.allowance(time.perf_counter() - self.session.began)
-
-    def allowance(self, elapsed: float) -> float:
-        """Seconds that may have been spent after ``elapsed`` seconds of the run."""
-        if elapsed <= SHORT:
-            return self.share * elapsed
-        return self.share * (SHORT + min(1.0, TOGETHER / self.session.shares) * (elapsed - SHORT))
-
-    @contextmanager
-    def paying(self) -> Iterator[None]:
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            if self.session.step > self.free:
-                self.spent += time.perf_counter() - began
