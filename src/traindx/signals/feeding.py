@@ -89,12 +89,17 @@ class Progress:
         if len(losses) < 8:
             return Absent(Text("fewer than 8 training steps with a finite loss", "有限损失的训练步数不足 8 步"))
         tail = losses[-max(3, len(losses) // 10):]
-        calls = [call for call in recording.of(LossCall) if call.grad and call.reduction == "mean"]
-        call = calls[0] if calls else None
-        return cls(losses[0], sum(tail) / len(tail), len(losses), _chance(calls), call.function if call else "")
+        calls = _mean_losses(recording)
+        return cls(losses[0], sum(tail) / len(tail), len(losses), chance_of(recording), calls[0].function if calls else "")
 
 
-def _chance(calls: list[LossCall]) -> float | None:
+def _mean_losses(recording: Recording) -> list[LossCall]:
+    return [call for call in recording.of(LossCall) if call.grad and call.reduction == "mean"]
+
+
+def chance_of(recording: Recording) -> float | None:
+    """What guessing by the mix of labels alone would lose; None where the loss is of another kind."""
+    calls = _mean_losses(recording)
     if not calls:
         return None
     function = calls[0].function

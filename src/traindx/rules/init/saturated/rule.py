@@ -66,7 +66,7 @@ Glorot、Bengio 2010 第 3 节；80% 这个界限是经验值。
 """
 LEVEL = "warning"
 STEP = 4
-EXPLAINS = ("init/gradient-vanishing", "curve/plateau", "optim/lr-too-low", "init/gain-mismatch")
+EXPLAINS = ("init/gradient-vanishing", "curve/plateau", "optim/lr-too-low", "init/gain-mismatch", "loss/initial-loss-off")
 EXPERIMENT = "smaller-weights"
 
 PINNED = 0.8
