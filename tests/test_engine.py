@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from traindx.core.trials import Budget, Program, Trial
-from traindx.engine import local, preload, processes
+from traindx.core.text import EMPTY
+from traindx.core.trials import Budget, Program, Trace, Trial, ending
+from traindx.engine import local, preload, processes, warden
 from traindx.engine.child import stack_frames
 from traindx.engine.local import Interrupted, LocalEngine
 
@@ -453,3 +454,12 @@ def test_stacks_are_read_from_the_current_thread():
 def test_messages_are_json_lines_with_nan(warm, trial, tmp_path):
     trace = warm.run([trial(TRAINING.replace("torch.test_loss = loss.item()", "torch.test_loss = float('nan')"), steps=2)])[0]
     assert [str(loss) for loss in trace.losses] == ["nan", "nan"] and json.dumps(trace.output)
+
+
+def test_what_we_say_of_an_end_is_said_in_both_languages_and_what_the_program_said_as_it_is():
+    raised, stuck = Trace(), Trace()
+    raised.take({"end": {"ended": "raised", "error": "ValueError: no data"}})
+    stuck.take({"end": ending("seconds", warden.RUNNING.fill(seconds=2.0, waits=EMPTY))})
+    assert (raised.why.en, raised.why.zh) == ("ValueError: no data",) * 2
+    assert stuck.error == stuck.why.en == "still running after 2 s" and stuck.why.zh == "过了 2 秒仍在运行" and stuck.how.zh == "超过时限"
+    assert Trace().why == EMPTY

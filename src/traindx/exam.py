@@ -104,7 +104,7 @@ def begin(bench: Bench, report: ExamReport, steps: Collection[str] = ()) -> Case
     if report.repeatable is False:
         report.remarks.append(NOT_REPEATABLE)
     if first.ended not in ("steps", "script"):
-        report.remarks.append(ENDED.fill(ended=first.ended, error=first.error))
+        report.remarks.append(ENDED.fill(ended=first.how, error=first.why))
     return Case(bench, first, report.repeatable, findings=suspicions(first.recording))
 
 

@@ -9,13 +9,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from traindx.core.codec import decode, encode
-from traindx.core.text import EMPTY, Text
+from traindx.core.text import EMPTY, Text, same
 
 Json = Any
 Applied = Literal["applied", "not-applicable", "unverified"]
 # steps: as many as asked; script: the program came to its own end; raised: with an exception; seconds, memory: over the
 # budget; killed: by a signal that was not ours; lost: the worker is gone; refused: the child could not be made
 Ended = Literal["steps", "script", "raised", "seconds", "memory", "killed", "lost", "refused"]
+ENDED: dict[Ended, Text] = {
+    "steps": Text("as many steps as asked", "跑完了要求的步数"), "script": Text("its own end", "程序自己结束"),
+    "raised": Text("an exception", "抛出异常"), "seconds": Text("out of time", "超过时限"),
+    "memory": Text("out of its memory budget", "超出内存限额"), "killed": Text("killed", "被强行终止"),
+    "lost": Text("lost", "失去联系"), "refused": Text("not started", "没能启动")}
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,7 @@ class Trace:
     facts: dict[str, Json] = field(default_factory=dict)
     ended: Ended = "lost"
     error: str = ""  # the exception, with the user's line
+    said: Text = EMPTY  # the same, where the words are ours
     seconds: float = 0.0  # wall clock in the child
     cpu_seconds: float = 0.0
     memory: int = 0  # bytes resident at the peak
@@ -156,8 +162,20 @@ class Trace:
             for name, value in message["end"].items():
                 if name in ("ended", "error", "seconds", "cpu_seconds", "memory", "sandbox", "recording", "output"):
                     setattr(self, name, value)
+                elif name == "said":
+                    self.said = decode(Text, value) or EMPTY
                 elif name == "would_write":
                     self.would_write = tuple(value)
+
+    @property
+    def how(self) -> Text:
+        """How it ended, in words."""
+        return ENDED[self.ended]
+
+    @property
+    def why(self) -> Text:
+        """Why it ended early: the exception as it was raised, or our own words; empty where there was no fault."""
+        return self.said if self.said != EMPTY else same(self.error)
 
     @property
     def losses(self) -> list[float]:
@@ -166,6 +184,11 @@ class Trace:
 
     def failed_conditions(self) -> list[ConditionState]:
         return [state for state in self.conditions.values() if state.state != "applied"]
+
+
+def ending(ended: Ended, why: Text) -> Json:
+    """How a trial ended, in our own words: fields of an ``end`` message."""
+    return {"ended": ended, "error": why.en, "said": encode(why)}
 
 
 def to_json(value: Any) -> Json:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from traindx.core.text import Text
-from traindx.core.trials import Program, Trace, Trial, to_json
+from traindx.core.trials import Program, Trace, Trial, ending, to_json
 from traindx.engine import processes
 from traindx.engine.preload import ours, wanted_by
 from traindx.engine.quiet import environment
@@ -30,6 +30,7 @@ PERFORMER = "traindx.perform:perform"
 MARGIN = 1.2  # a trial is started where this many times the measured peak is free
 STOP_SECONDS = 10.0
 LONGEST_BASE = 44  # characters
+GONE = Text("the process that ran the trial is gone{words}", "运行这次试验的进程已经消失{words}")
 _START = "import sys; sys.path[:1] = []; sys.path.append(sys.argv.pop(1)); from traindx.engine.server import main; main()"
 
 NO_FORK = Text("re-runs need a system that can fork processes (Linux, macOS); this is {system}. `traindx run` works here.",
@@ -297,7 +298,8 @@ class _Sweep:
             self.waiting.insert(0, (one.index, one.trial))
             return
         if not one.ended:
-            one.trace.error = f"the process that ran the trial is gone: {one.server.last_words()}".rstrip(": ")
+            words = one.server.last_words()
+            one.trace.take({"end": ending("lost", GONE.fill(words=f": {words}" if words else ""))})
         self.engine.kept(one.trace)
         self.engine.peak = max(self.engine.peak or 0, one.trace.memory)
         self._finish(one.index, one.trace)

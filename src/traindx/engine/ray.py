@@ -18,12 +18,13 @@ from typing import Any
 
 from traindx.core.codec import encode
 from traindx.core.text import Text
-from traindx.core.trials import Program, Trace, Trial, to_json, trial_from
+from traindx.core.trials import Program, Trace, Trial, ending, to_json, trial_from
 from traindx.engine.local import PERFORMER, Interrupted, LocalEngine, OnDone, OnMessage, _ignore
 from traindx.engine.places import beneath, places_of
 from traindx.errors import UsageError
 
 TRIES = 3  # of a trial whose worker is lost
+LOST = Text("{problem}, {tries} times: {words}", "{problem}，共 {tries} 次：{words}")
 LEFT_AT_HOME = (".git", ".hg", "__pycache__", "node_modules", ".venv", "venv", "runs", "wandb", "mlruns", "lightning_logs")
 CANCEL_SECONDS = 5.0
 KNOCK_SECONDS = 10.0
@@ -168,7 +169,8 @@ class _Sweep:
             if self.tries[index] < TRIES:
                 self._submit(index)
                 return
-            trace = Trace(ended="lost", error=f"{type(problem).__name__}, {TRIES} times: {_first_line(problem)}")
+            trace = Trace()
+            trace.take({"end": ending("lost", LOST.fill(problem=type(problem).__name__, tries=TRIES, words=_first_line(problem)))})
         except errors.RayError as problem:
             trace = Trace(ended="refused", error=f"{type(problem).__name__}: {_first_line(problem)}")
         else:
@@ -224,7 +226,7 @@ def work(trial: Any, root: str, options: dict[str, Any]) -> dict[str, Any]:
     messages: list[dict[str, Any]] = []
     trace = _warm[key].run([moved(trial_from(trial), root, here)], on_message=lambda _, message: messages.append(message))[0]
     if not any("end" in message for message in messages):
-        messages.append({"end": {"ended": trace.ended, "error": trace.error}})
+        messages.append({"end": {"ended": trace.ended, "error": trace.error, "said": encode(trace.said)}})
     lines = [json.dumps(encode(message)).replace(here, root) for message in messages]
     return {"messages": lines, "files": dict(_files_in(trace.recording, here, root)) if trace.recording else {}}
 

@@ -18,10 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx.core.trials import Trial, trial_from
+from traindx.core.text import Text
+from traindx.core.trials import Trial, ending, trial_from
 from traindx.engine import processes, warden
 from traindx.engine.places import Places, places_of
 from traindx.engine.sandbox import Mode, Way, remove_tree, way_for
+
+NO_SANDBOX = Text("the sandbox {sandbox} does not work on this system", "沙盒 {sandbox} 在这个系统上不可用")
 
 GRACE_SECONDS = 10.0  # for wardens to end what they guard, when the client is gone
 
@@ -74,7 +77,7 @@ class Server:
             trial = trial_from(request["trial"])
             way = self._way(trial)
             if way is None:
-                _say(channel, {"end": {"ended": "refused", "error": f"the sandbox {self.only!r} does not work on this system"}})
+                _say(channel, {"end": ending("refused", NO_SANDBOX.fill(sandbox=repr(self.only)))})
                 return
             server = os.getpid()
             process = os.fork()

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from traindx.core.trials import Trial
+from traindx.core.codec import decode, encode
+from traindx.core.text import EMPTY, Text, same
+from traindx.core.trials import Ended, Trial, ending
 from traindx.engine import child, linux, processes
 from traindx.engine.places import places_of
 from traindx.engine.sandbox import OUTPUT, OWN, Sandbox, Way
@@ -24,6 +26,16 @@ _NO_WRITING = ("PermissionError", "Permission denied", "Read-only file system")
 _NO_NETWORK = ("gaierror", "Network is unreachable", "ConnectionError", "ConnectionRefusedError", "ConnectTimeout", "MaxRetryError",
                "NewConnectionError", "OfflineModeIsEnabled", "LocalEntryNotFoundError", "URLError", "ConnectError", "a re-run has no network")
 SHOWN = 4000  # characters of what the program printed
+
+USED = Text("used {used:.0f} MiB, more than the {limit:.0f} MiB of its budget", "用了 {used:.0f} MiB，超过限额 {limit:.0f} MiB")
+RUNNING = Text("still running after {seconds:.3g} s{waits}", "过了 {seconds:.3g} 秒仍在运行{waits}")
+WAITS = Text(", and has waited without using the processor for {idle:.0f} s", "，其中有 {idle:.0f} 秒在等待，没有占用处理器")
+SIGNALLED = Text("ended by {name}{more}", "被 {name} 终止{more}")
+NO_MEMORY = Text(" (memory may have run out)", "（可能是内存耗尽）")
+STATUS = Text("exit status {code}", "退出状态为 {code}")
+KEEPS_NOTHING = Text("; a re-run can write only in the project, HOME and the temporary folders, and keeps nothing of it",
+                     "；重跑只能写入项目、HOME 和临时文件夹，而且不会保留写入的内容")
+NO_NETWORK = Text("; a re-run has no network unless it is given one (--network)", "；重跑默认不能联网，除非加上 --network")
 
 
 class Stopped(Exception):
@@ -163,17 +175,16 @@ class _Watch:
             self.last_busy = (now, busy)
         seconds = self.trial.budget.seconds if self.running else START_SECONDS
         if limit is not None and used > limit:
-            self._over("memory", f"used {used / 2**20:.0f} MiB, more than the {limit / 2**20:.0f} MiB of its budget")
+            self._over("memory", USED.fill(used=used / 2**20, limit=limit / 2**20))
         elif now - self.began > seconds and self._reap() is None:
             self._over("seconds", self._late(now, seconds))
 
-    def _late(self, now: float, seconds: float) -> str:
+    def _late(self, now: float, seconds: float) -> Text:
         idle = now - self.last_busy[0]
-        waits = f", and has waited without using the processor for {idle:.0f} s" if idle > max(1.0, seconds / 2) else ""
-        return f"still running after {seconds:.3g} s{waits}"
+        return RUNNING.fill(seconds=seconds, waits=WAITS.fill(idle=idle) if idle > max(1.0, seconds / 2) else EMPTY)
 
-    def _over(self, ended: str, error: str) -> None:
-        self.over = {"ended": ended, "error": error + self._where()}
+    def _over(self, ended: Ended, why: Text) -> None:
+        self.over = ending(ended, why + same(self._where()))
 
     def _where(self) -> str:
         """The user's line that the child is at, asked for by a signal that is answered without Python's help."""
@@ -225,8 +236,14 @@ class _Watch:
         found |= {"cpu_seconds": max(self.cpu, found.get("cpu_seconds", 0.0)), "memory": max(self.peak, found.get("memory", 0)),
                   "sandbox": self.sandbox.way.mode, "would_write": self.sandbox.written(), "output": self._output()}
         if error := found.get("error"):
-            found["error"] = self.sandbox.outside(error) + _hint(error, found["output"], self.trial.network)
+            found |= self._explained(error, found.get("said"), found["output"])
         return found
+
+    def _explained(self, error: str, said: Any, output: str) -> dict[str, Any]:
+        """The error as it is outside of the sandbox, and what that may have to do with it."""
+        hint, why = _hint(error, output, self.trial.network), decode(Text, said) or same(error)
+        outside = Text(self.sandbox.outside(why.en), self.sandbox.outside(why.zh)) + hint
+        return {"error": outside.en, "said": encode(outside) if said or hint != EMPTY else None}
 
     def _recording(self) -> str | None:
         own = os.path.join(self.sandbox.folder, OWN)
@@ -235,16 +252,16 @@ class _Watch:
     def _how(self) -> dict[str, Any]:
         """What the child said, if it said it before we had to end it; else its status."""
         if "ended" in self.end:
-            return {name: self.end[name] for name in ("ended", "error") if name in self.end}
+            return {name: self.end[name] for name in ("ended", "error", "said") if name in self.end}
         if self.over is not None:
             return self.over
         code = os.waitstatus_to_exitcode(self.status) if self.status is not None else -signal.SIGKILL
         if code < 0:
             name = signal.Signals(-code).name
-            more = " (memory may have run out)" if -code == signal.SIGKILL else self._line_in_stacks()
-            return {"ended": "killed", "error": f"ended by {name}{more}"}
+            more = NO_MEMORY if -code == signal.SIGKILL else same(self._line_in_stacks())
+            return ending("killed", SIGNALLED.fill(name=name, more=more))
         if code > 0:
-            return {"ended": "raised", "error": f"exit status {code}"}
+            return ending("raised", STATUS.fill(code=code))
         return {"ended": "script"}
 
     def _output(self) -> str:
@@ -255,14 +272,14 @@ class _Watch:
         return ""
 
 
-def _hint(error: str, output: str, network: bool) -> str:
+def _hint(error: str, output: str, network: bool) -> Text:
     """What the sandbox may have to do with an error."""
     said = error + output[output.rfind("Traceback"):] if "Traceback" in output else error
     if any(words in said for words in _NO_WRITING):
-        return "; a re-run can write only in the project, HOME and the temporary folders, and keeps nothing of it"
+        return KEEPS_NOTHING
     if not network and any(words in said for words in _NO_NETWORK):
-        return "; a re-run has no network unless it is given one (--network)"
-    return ""
+        return NO_NETWORK
+    return EMPTY
 
 
 class _descriptor_of:

@@ -86,7 +86,7 @@ def cannot_be_examined(plain: Trace, seconds: float) -> Text | None:
     if plain.ended == "seconds":
         return NO_BUDGET.fill(seconds=seconds)
     if plain.error:
-        return ENDED_EARLY.fill(steps=0, error=plain.error)
+        return ENDED_EARLY.fill(steps=0, error=plain.why)
     return NO_STEPS
 
 

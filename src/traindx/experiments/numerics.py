@@ -32,7 +32,7 @@ def examine(case: Case) -> StepResult:
     gauges = (Gauge("nonfinite"), Gauge("precision_scale"))
     trace = case.bench.one(WATCHING, case.bench.plain.measuring(*gauges).for_steps(STEPS))
     if not trace.steps:
-        return StepResult(5, "not-checked", NOT_RUN.fill(error=trace.error))
+        return StepResult(5, "not-checked", NOT_RUN.fill(error=trace.why))
     result = StepResult(5, "passed", PASSED.fill(steps=len(trace.steps)), curves={"as written": curve(trace)})
     result.evidence = _norms(trace)
     broken = next((step.step for step in trace.steps if step.loss is not None and not math.isfinite(step.loss)), None)

@@ -100,7 +100,7 @@ def _said(text: Text, trace: Trace, **more: Any) -> Text:
 
 def _judge(case: Case, trial: Trial, trace: Trace, shape: Shape | None, facts: dict[str, Any]) -> StepResult:
     if len(trace.losses) < 2:
-        return StepResult(0, "not-checked", NO_LOSS.fill(why=trace.error or trace.ended))
+        return StepResult(0, "not-checked", NO_LOSS.fill(why=trace.why if trace.error else trace.how))
     if shape == "fits":
         return StepResult(0, "passed", _said(FITS, trace), shape)
     if shape is None:

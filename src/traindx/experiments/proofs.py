@@ -91,10 +91,10 @@ def _unusable(plain: Sequence[Trace], changed: Sequence[Trace], change: Sequence
                 return NOT_APPLIED.fill(condition=state.name, why=state.why)
     for trace in (*plain, *changed):
         if trace.ended in ("refused", "lost", "memory"):
-            return NOT_RUN.fill(ended=trace.ended, error=trace.error)
+            return NOT_RUN.fill(ended=trace.how, error=trace.why)
     for trace in changed:
         if trace.ended == "raised" and len(trace.steps) < SHORTEST:
-            return NOT_RUN.fill(ended=trace.ended, error=trace.error)
+            return NOT_RUN.fill(ended=trace.how, error=trace.why)
     shortest = min(len(trace.losses) for trace in (*plain, *changed))
     return TOO_SHORT.fill(steps=shortest) if shortest < SHORTEST else None
 
@@ -139,5 +139,5 @@ def _why_not(traces: Sequence[Trace], plan: Measurement) -> Text:
         if said:
             return Text(said["en"], said["zh"])
         if trace.error:
-            return NOT_RUN.fill(ended=trace.ended, error=trace.error)
+            return NOT_RUN.fill(ended=trace.how, error=trace.why)
     return NOT_MEASURED

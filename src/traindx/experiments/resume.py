@@ -204,8 +204,8 @@ def way_of(options: Sequence[dict[str, Any]], words: str | None = None) -> Way:
 def judge(whole: Trace, again: Trace, step: int, way: Way) -> StepResult:
     interrupted = again.facts.get("interrupted") or {}
     if interrupted.get("ended") != "steps":
-        why = NOT_BROKEN.fill(step=step, error=interrupted.get("error") or interrupted.get("ended") or again.error or again.ended)
-        return StepResult(STEP, "not-checked", why)
+        error = interrupted.get("error") or (again.why if again.error else again.how)
+        return StepResult(STEP, "not-checked", NOT_BROKEN.fill(step=step, error=error))
     how = way.shown(interrupted.get("checkpoint"))
     if not again.steps:
         return _no_step(again, way, how)
@@ -216,7 +216,7 @@ def judge(whole: Trace, again: Trace, step: int, way: Way) -> StepResult:
 
 
 def _no_step(again: Trace, way: Way, how: Text) -> StepResult:
-    error = again.error or ENDED.fill(ended=again.ended)
+    error = again.why if again.error else ENDED.fill(ended=again.how)
     if way.guessed and way.args:
         return StepResult(STEP, "not-checked", GUESSED_WRONG.fill(how=how, error=error), next=SAY_HOW.fill())
     return StepResult(STEP, "failed" if again.error else "not-checked", CRASHED.fill(how=how, error=error))
