@@ -45,7 +45,7 @@ def losses(right: bool) -> tuple[list[float], float, float]:
     """
     x = torch.linspace(-1, 1, POINTS, dtype=torch.float64)[:, None]
     y = (2 * x + 0.5 * torch.sin(9 * x))[:, 0]
-    weight = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    weight = torch.tensor([-1.0, 1.0], dtype=torch.float64, requires_grad=True)
     found = []
     for _ in range(STEPS + 1):
         prediction = weight[0] * x + weight[1]  # (N, 1)

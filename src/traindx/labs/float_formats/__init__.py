@@ -144,7 +144,7 @@ def _curve(value: float, kind: Format) -> Chart:
     return Chart(Text("Worst relative error of rounding, by magnitude", "不同量级上，舍入的最大相对误差"),
                  Axis(Text("magnitude", "量级"), log=True),
                  Axis(Text("relative error (1: all is lost)", "相对误差（1 = 全丢了）"), log=True, range=(1e-8, 2.0)), curves,
-                 (Mark("x", value, Text("your number", "你的数"), "muted"),))
+                 (Mark("x", value, Text("your number", "你的数"), "muted", knob="number"),))
 
 
 def _finite(found: tuple[float, ...]) -> tuple[list[float], list[float]]:
