@@ -147,7 +147,12 @@ def _grid(frame: Frame) -> Iterator[str]:
     for value in (frame.y.low, frame.y.middle, frame.y.high):
         y = frame.y.at(value)
         yield f'<line class="grid" x1="{LEFT}" x2="{frame.x.end}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text x="{LEFT - 6}" y="{y + 3:.1f}" text-anchor="end">{escape(number(value))}</text>'
+        yield f'<text x="{LEFT - 6}" y="{y + 3:.1f}" text-anchor="end">{tick(value)}</text>'
+
+
+def tick(value: float) -> str:
+    """A number at an axis, as short as it may be: 8.02e3, 6e-8."""
+    return number(value).replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
 
 
 def _steps(axis: Axis, frame: Frame) -> Iterator[str]:
@@ -158,7 +163,7 @@ def _steps(axis: Axis, frame: Frame) -> Iterator[str]:
     if axis.names:
         return
     for step, anchor in {first: "start", last: "end" if last > first else "middle"}.items():
-        yield f'<text x="{frame.x.at(step):.1f}" y="{frame.height - 6}" text-anchor="{anchor}">{escape(number(step))}</text>'
+        yield f'<text x="{frame.x.at(step):.1f}" y="{frame.height - 6}" text-anchor="{anchor}">{tick(step)}</text>'
 
 
 def _mark(mark: Mark, frame: Frame) -> Iterator[str]:

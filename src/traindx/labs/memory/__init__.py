@@ -16,7 +16,7 @@ LENGTH = 1024  # tokens of one sample
 OPTIMIZER_NAMES = ("sgd", "adamw", "adamw-8bit")
 PARTS = {"parameters": Text("weights", "权重"), "gradients": Text("gradients", "梯度"), "master": Text("master copy", "主副本"),
          "optimizer": Text("optimizer", "优化器"), "activations": Text("activations", "激活")}
-CARDS = (("rtx-4090", "RTX 4090"), ("a100-80", "A100 / H100, 80 GB"), ("b200", "B200"))
+CARDS = (("rtx-4090", "RTX 4090"), ("a100-80", "A100 / H100, 80 GiB"), ("b200", "B200"))
 
 
 def request_of(state: State) -> Request:
@@ -69,8 +69,8 @@ def _chart(parts: dict[str, float], peak: float) -> Chart:
               Series(PARTS["activations"], [5], sizes[4:], "other", "bars"),
               Series(Text("peak", "峰值"), [6], [float(f"{peak / 1e9:.4g}")], "muted", "bars"))
     ticks = (*PARTS.values(), Text("peak", "峰值"))
-    return Chart(Text("Where it goes", "花在哪里"), Axis(EMPTY, range=(0.4, 6.6), names=ticks), Axis(same("GB")), curves,
-                 (Mark("y", MEMORY["a100-80"] / 1e9, Text("80 GB card", "80 GB 的卡"), "bad"),))
+    return Chart(Text("Where it goes", "花在哪里"), Axis(EMPTY, range=(0.4, 7.6), names=ticks), Axis(same("GB")), curves,
+                 (Mark("y", MEMORY["a100-80"] / 1e9, Text("80 GiB card", "80 GiB 的卡"), "bad"),))
 
 
 def _cards(request: Request, peak: float) -> Table:
@@ -88,8 +88,8 @@ LAB = Lab(
                "that of traindx memory.",
                "混合精度训练时，每个参数要 2 字节权重、2 字节梯度、4 字节 fp32 主副本，还有 Adam 的两个矩各 4 字节：一共 16。"
                "fp32 是 4 + 4 + 8，还是 16。激活另算，随 batch 增长。这里的算法和 traindx memory 是同一套。"),
-    see=Text("7 billion parameters: 112 GB before the first activation. No card of 80 GB holds it.",
-             "70 亿参数：一个激活都还没有，就要 112 GB。80 GB 的卡放不下。"),
+    see=Text("7 billion parameters: 112 GB before the first activation. No card of 80 GiB holds it.",
+             "70 亿参数：一个激活都还没有，就要 112 GB。80 GiB 的卡放不下。"),
     break_it=Text("Go down to 1.5 billion parameters and raise the batch to 32; then switch on checkpointing; then change the optimizer.",
                   "把参数降到 15 亿，batch 加到 32；再打开激活重计算；再换优化器。"),
     then=Text("24 GB of states become more than 80 GB with the activations; recomputing brings most of that back for about 30 % more time; "

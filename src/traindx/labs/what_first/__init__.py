@@ -14,28 +14,32 @@ KINDS = (("image", Text("images", "图像")), ("text", Text("text", "文本")), 
 class Change:
     """``gain`` is the length of its bar by kind of task: subjective, 100 is the most."""
 
+    short: Text  # under its bar
     name: Text
     do: Text
     gain: tuple[float, float, float]
 
 
 CHANGES = (
-    Change(Text("look at the data", "看数据"), Text("Look at 100 random samples with their labels, and at duplicates across the splits.",
-                                                "随机抽 100 条，连标签一起看；再查划分之间有没有重复。"), (100, 100, 100)),
-    Change(Text("overfit one batch", "过拟合一个 batch"),
+    Change(Text("data", "数据"), Text("look at the data", "看数据"),
+           Text("Look at 100 random samples with their labels, and at duplicates across the splits.",
+                "随机抽 100 条，连标签一起看；再查划分之间有没有重复。"), (100, 100, 100)),
+    Change(Text("bugs", "bug"), Text("overfit one batch", "过拟合一个 batch"),
            Text("Regularisation off, a few samples, a few hundred steps: the loss must go to 0.",
                 "关掉正则，只用几个样本，跑几百步：损失必须降到 0。"), (85, 85, 80)),
-    Change(Text("sweep the learning rate", "扫学习率"),
+    Change(Text("lr", "学习率"), Text("sweep the learning rate", "扫学习率"),
            Text("From 1e-6 to 1e-1 on a logarithmic grid, 100 steps each.", "从 1e-6 到 1e-1 按对数取点，每个跑 100 步。"), (65, 70, 55)),
-    Change(Text("more, cleaner data", "更多、更干净的数据"),
+    Change(Text("more data", "更多数据"), Text("more, cleaner data", "更多、更干净的数据"),
            Text("Mend labels, add what is rare, augment images.", "改错标签，补上少见的类别，图像加增强。"), (60, 65, 70)),
-    Change(Text("regularise", "正则化"), Text("Weight decay, dropout, early stopping: only once it overfits.",
-                                         "权重衰减、dropout、早停：等它会过拟合了再加。"), (40, 25, 45)),
-    Change(Text("a larger model", "加大模型"), Text("Twice the width, or a pretrained one.", "宽度翻倍，或者换预训练模型。"), (35, 45, 15)),
-    Change(Text("schedule, warm-up", "调度和预热"),
+    Change(Text("regular.", "正则"), Text("regularise", "正则化"),
+           Text("Weight decay, dropout, early stopping: only once it overfits.", "权重衰减、dropout、早停：等它会过拟合了再加。"), (40, 25, 45)),
+    Change(Text("size", "模型"), Text("a larger model", "加大模型"),
+           Text("Twice the width, or a pretrained one.", "宽度翻倍，或者换预训练模型。"), (35, 45, 15)),
+    Change(Text("schedule", "调度"), Text("schedule, warm-up", "调度和预热"),
            Text("Cosine, with a warm-up where the start is rough.", "余弦调度；开头不稳就加预热。"), (25, 35, 10)),
-    Change(Text("another optimizer", "换优化器"), Text("AdamW is good enough to begin with.", "先用 AdamW 就够了。"), (12, 15, 8)),
-    Change(Text("activation, layers", "激活函数、层数"), Text("Last of all.", "放在最后。"), (8, 8, 5)))
+    Change(Text("optimizer", "优化器"), Text("another optimizer", "换优化器"),
+           Text("AdamW is good enough to begin with.", "先用 AdamW 就够了。"), (12, 15, 8)),
+    Change(Text("layers", "激活、层数"), Text("activation, layers", "激活函数、层数"), Text("Last of all.", "放在最后。"), (8, 8, 5)))
 
 
 def next_of(done: int) -> Change | None:
@@ -63,7 +67,7 @@ def _bars(kind: int, done: int) -> Chart:
         (Text("later", "以后再说"), "main", range(done + 1, len(CHANGES))))
     curves = tuple(Series(name, [at + 1 for at in places], [CHANGES[at].gain[kind] for at in places], role, "bars")
                    for name, role, places in parts if len(places))
-    ticks = tuple(change.name for change in CHANGES)
+    ticks = tuple(change.short for change in CHANGES)
     return Chart(Text("How much each change usually brings (subjective)", "每个改动通常能带来多少效果（主观排序，不是实测）"),
                  Axis(EMPTY, range=(0.4, len(CHANGES) + 0.6), names=ticks),
                  Axis(Text("effect, 100 = the most", "效果，100 = 最大"), range=(0, 105)), curves)

@@ -54,9 +54,9 @@ ZH = """训练和验证的类别编号不一致
 怎么改：
 只建一次映射，用排好序的类别名，所有划分都用它。
 
-Before:
+改前：
     names = {name: i for i, name in enumerate(set(labels))}   # 每个划分各建一次
-After:
+改后：
     names = {name: i for i, name in enumerate(sorted(set(all_labels)))}   # 只建一次
 
 对照实验：

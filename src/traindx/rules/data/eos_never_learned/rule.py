@@ -54,9 +54,9 @@ ZH = """结束符从来不是目标
 怎么改：
 给填充单独一个词元，或者只忽略第一个结束符之后的部分。
 
-Before:
+改前：
     tokenizer.pad_token = tokenizer.eos_token
-After:
+改后：
     tokenizer.add_special_tokens({"pad_token": "<pad>"})
 
 对照实验：

@@ -57,9 +57,9 @@ torch 的发生器，以及新版本里 random 和 numpy 的全局发生器，�
 怎么改：
 在 worker 里面创建发生器，种子用 torch 给它的那个。
 
-Before:
+改前：
     self.rng = np.random.default_rng(0)
-After:
+改后：
     def worker_init_fn(i):
         info = torch.utils.data.get_worker_info()
         info.dataset.rng = np.random.default_rng(info.seed)

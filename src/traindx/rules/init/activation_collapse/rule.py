@@ -55,9 +55,9 @@ ZH = """信号随深度消失（或爆炸）
 怎么改：
 让权重的尺度配得上激活函数（ReLU 用 He，tanh 用 Glorot），或在层之间加归一化。
 
-Before:
+改前：
     nn.init.normal_(layer.weight, std=0.01)
-After:
+改后：
     nn.init.kaiming_normal_(layer.weight)
 
 对照实验：

@@ -55,9 +55,9 @@ ZH = """最后一层的偏置没有从类别占比出发
 怎么改：
 把最后的偏置设成类别占比的对数。
 
-Before:
+改前：
     head = nn.Linear(64, classes)
-After:
+改后：
     head.bias.data = torch.log(counts / counts.sum())
 
 对照实验：

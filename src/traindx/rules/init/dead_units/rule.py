@@ -62,11 +62,11 @@ ZH = """一层里大多数 ReLU 单元已经死亡
 怎么改：
 偏置从零开始（先验只放在输出层的偏置里），调低学习率，或换成 LeakyReLU、GELU。
 
-Before:
+改前：
     for m in self.modules():
         if isinstance(m, nn.Linear):
             nn.init.constant_(m.bias, -2.9)
-After:
+改后：
     nn.init.constant_(self.score.bias, -2.9)
 
 对照实验：

@@ -53,9 +53,9 @@ ZH = """初始化公式和激活函数不配
 怎么改：
 用和激活函数配套的公式。
 
-Before:
+改前：
     nn.init.xavier_uniform_(layer.weight)   # before a ReLU
-After:
+改后：
     nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
 
 对照实验：

@@ -56,9 +56,9 @@ ZH = """前面的层几乎得不到梯度
 怎么改：
 用 ReLU 一类的激活函数配 He 初始化，加残差连接或归一化层，或者减少层数。
 
-Before:
+改前：
     layers += [nn.Linear(64, 64), nn.Sigmoid()]
-After:
+改后：
     layers += [nn.Linear(64, 64), nn.LayerNorm(64), nn.ReLU()]
 
 对照实验：

@@ -53,9 +53,9 @@ ZH = """sigmoid 或 tanh 的输出顶在两端
 怎么改：
 把输入的尺度降下来：归一化数据，用更小的初始权重（Glorot），或在前面加归一化层。
 
-Before:
+改前：
     nn.init.normal_(layer.weight, std=3.0)
-After:
+改后：
     nn.init.xavier_uniform_(layer.weight)
 
 对照实验：

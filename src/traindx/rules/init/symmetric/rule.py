@@ -54,9 +54,9 @@ ZH = """一层里的所有单元起点相同，而且一直相同
 怎么改：
 权重要随机初始化，只有偏置可以是常数。
 
-Before:
+改前：
     nn.init.constant_(module.weight, 0.1)
-After:
+改后：
     nn.init.kaiming_normal_(module.weight)
 
 对照实验：

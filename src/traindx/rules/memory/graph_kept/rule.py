@@ -55,9 +55,9 @@ ZH = """过去各步的计算图一直没有释放
 怎么改：
 存数值，不要存带着历史的张量。
 
-Before:
+改前：
     losses.append(loss)
-After:
+改后：
     losses.append(loss.item())
 
 对照实验：

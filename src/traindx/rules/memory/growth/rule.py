@@ -53,9 +53,9 @@ ZH = """每一步的输出都留着不放
 怎么改：
 只留下需要的部分：一个数、最近的几个，或者写进文件。
 
-Before:
+改前：
     outputs.append(model(x).detach())
-After:
+改后：
     outputs = collections.deque(maxlen=100)
 
 对照实验：

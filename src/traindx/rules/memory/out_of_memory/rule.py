@@ -55,9 +55,9 @@ ZH = """内存或显存用完了
 怎么改：
 看是什么占满的。激活：batch 减半并累积，然后激活重计算；状态：fused 或 8-bit 优化器、分片；单个张量：检查那一行的形状。
 
-Before:
+改前：
     loader = DataLoader(data, batch_size=64)
-After:
+改后：
     loader = DataLoader(data, batch_size=32)  # and step every second batch, the loss divided by 2
 
 对照实验：

@@ -55,9 +55,9 @@ ZH = """BatchNorm 用太少的值做归一化
 怎么改：
 改用 GroupNorm 或 LayerNorm，或者加大 batch（梯度累积帮不了 BatchNorm）。
 
-Before:
+改前：
     nn.Linear(32, 64), nn.BatchNorm1d(64)
-After:
+改后：
     nn.Linear(32, 64), nn.LayerNorm(64)
 
 对照实验：

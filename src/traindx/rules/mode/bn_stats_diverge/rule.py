@@ -55,9 +55,9 @@ ZH = """BatchNorm 的滑动统计量与 batch 对不上
 怎么改：
 momentum 保持在 0.1 左右（在 PyTorch 里它是新 batch 的权重，不是旧平均值的权重），或者训练更久。
 
-Before:
+改前：
     nn.BatchNorm1d(64, momentum=0.001)
-After:
+改后：
     nn.BatchNorm1d(64)
 
 对照实验：

@@ -58,9 +58,9 @@ ZH = """dropout 在推理模式下仍然起作用
 怎么改：
 把模式传进去，或者改用 ``nn.Dropout``。
 
-Before:
+改前：
     h = F.dropout(h, 0.5)
-After:
+改后：
     h = F.dropout(h, 0.5, training=self.training)
 
 对照实验：

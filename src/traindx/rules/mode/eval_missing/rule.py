@@ -65,10 +65,10 @@ ZH = """验证时模型还在训练模式
 怎么改：
 评估前调用 ``model.eval()``，评估后调用 ``model.train()``。
 
-Before:
+改前：
     with torch.no_grad():
         logits = model(x)
-After:
+改后：
     model.eval()
     with torch.no_grad():
         logits = model(x)

@@ -57,9 +57,9 @@ ZH = """冻结的主干网络里，BatchNorm 统计量在漂移
 怎么改：
 每次 ``train()`` 之后，把冻结的部分切到推理模式。
 
-Before:
+改前：
     model.train()
-After:
+改后：
     model.train()
     model.backbone.eval()
 

@@ -56,10 +56,10 @@ ZH = """验证时建立了没人用的计算图
 怎么改：
 用 ``torch.no_grad()`` 或 ``torch.inference_mode()`` 包住验证过程。
 
-Before:
+改前：
     model.eval()
     logits = model(x)
-After:
+改后：
     model.eval()
     with torch.inference_mode():
         logits = model(x)

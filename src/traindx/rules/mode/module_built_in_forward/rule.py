@@ -59,10 +59,10 @@ ZH = """每次前向都新建一个层
 怎么改：
 在 ``__init__`` 里建好，在 ``forward`` 里调用。
 
-Before:
+改前：
     def forward(self, x):
         return nn.Dropout(0.5)(self.body(x))
-After:
+改后：
     def __init__(self):
         self.drop = nn.Dropout(0.5)
     def forward(self, x):

@@ -53,9 +53,9 @@ ZH = """谱归一化还没更新过就用了
 怎么改：
 先在训练模式下跑一次前向，或者改用 parametrizations 里的版本。
 
-Before:
+改前：
     layer = torch.nn.utils.spectral_norm(nn.Linear(8, 8))
-After:
+改后：
     layer = torch.nn.utils.parametrizations.spectral_norm(nn.Linear(8, 8))
 
 对照实验：

@@ -55,9 +55,9 @@ ZH = """教师模型开着 dropout
 怎么改：
 让教师处于推理模式；凡是包含它的模块调用过 ``train()``，都要再切一次。
 
-Before:
+改前：
     teacher.requires_grad_(False)
-After:
+改后：
     teacher.requires_grad_(False).eval()
 
 对照实验：

@@ -62,11 +62,11 @@ BatchNorm 也固定在滑动统计量上。
 怎么改：
 每轮训练开始时调用 ``model.train()``，或者在评估函数的末尾调用。
 
-Before:
+改前：
     def evaluate(model):
         model.eval()
         ...
-After:
+改后：
     def evaluate(model):
         model.eval()
         ...

@@ -57,11 +57,11 @@ autocast 只改变它里面的精度，外面的事它不过问。
 怎么改：
 把前向放进 autocast，反向传播放在外面。
 
-Before:
+改前：
     out = model(x)
     with torch.autocast("cuda"):
         loss = criterion(out, y)
-After:
+改后：
     with torch.autocast("cuda"):
         out = model(x)
         loss = criterion(out, y)

@@ -56,10 +56,10 @@ bfloat16 的指数范围和 float32 相同，不需要缩放。手动把损失�
 怎么改：
 放大损失，或改用 bfloat16。
 
-Before:
+改前：
     loss.backward()
     optimizer.step()
-After:
+改后：
     scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()

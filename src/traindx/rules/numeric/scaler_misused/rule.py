@@ -59,11 +59,11 @@ GradScaler 要三步配合：``scale(loss).backward()``、``step(optimizer)``、
 怎么改：
 三个调用都写上。
 
-Before:
+改前：
     scaler.scale(loss)
     loss.backward()
     scaler.step(optimizer)
-After:
+改后：
     scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()

@@ -61,10 +61,10 @@ ZH = """梯度累积时损失没有除以次数
 怎么改：
 每个损失除以一步里反向传播的次数。
 
-Before:
+改前：
     loss = criterion(model(x), y)
     loss.backward()
-After:
+改后：
     loss = criterion(model(x), y) / accumulate
     loss.backward()
 

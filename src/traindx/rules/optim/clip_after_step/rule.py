@@ -58,11 +58,11 @@ ZH = """梯度裁剪不起作用
 怎么改：
 在 ``backward()`` 和 ``step()`` 之间裁剪。
 
-Before:
+改前：
     loss.backward()
     optimizer.step()
     clip_grad_norm_(model.parameters(), 1.0)
-After:
+改后：
     loss.backward()
     clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()

@@ -55,9 +55,9 @@ ZH = """几乎每一步都裁剪得很重
 怎么改：
 把上限提高到平常的范数附近，学习率另外单独设定。
 
-Before:
+改前：
     clip_grad_norm_(model.parameters(), 0.1)
-After:
+改后：
     clip_grad_norm_(model.parameters(), 5.0)
 
 对照实验：

@@ -58,11 +58,11 @@ GradScaler 把损失（也就把每个梯度）乘上一个缩放系数，例如
 怎么改：
 先除回来，再裁剪。
 
-Before:
+改前：
     scaler.scale(loss).backward()
     clip_grad_norm_(model.parameters(), 1.0)
     scaler.step(optimizer)
-After:
+改后：
     scaler.scale(loss).backward()
     scaler.unscale_(optimizer)
     clip_grad_norm_(model.parameters(), 1.0)

@@ -62,12 +62,12 @@ ZH = """有一部分参数的梯度没有清空
 怎么改：
 用优化器来清空梯度，每个优化器都要清，不要只清其中一个模块。
 
-Before:
+改前：
     model.zero_grad()
     loss.backward()
     optimizer_model.step()
     optimizer_scale.step()
-After:
+改后：
     optimizer_model.zero_grad()
     optimizer_scale.zero_grad()
     loss.backward()

@@ -59,10 +59,10 @@ ZH = """两次更新之间没有清空梯度
 怎么改：
 每更新一次就清空一次梯度。
 
-Before:
+改前：
     loss.backward()
     optimizer.step()
-After:
+改后：
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -60,10 +60,10 @@ ZH = """优化器在循环里反复重建
 怎么改：
 在循环之前只建一次。要改学习率，就改参数组里的 lr，或用调度器。
 
-Before:
+改前：
     for epoch in range(epochs):
         optimizer = Adam(model.parameters(), lr=lr * 0.9 ** epoch)
-After:
+改后：
     optimizer = Adam(model.parameters(), lr=lr)
     scheduler = ExponentialLR(optimizer, gamma=0.9)
     for epoch in range(epochs):

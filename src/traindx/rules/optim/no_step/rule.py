@@ -60,10 +60,10 @@ ZH = """参数从未更新
 怎么改：
 每次反向传播之后（梯度累积时在每个窗口结束后）调用 ``optimizer.step()``。
 
-Before:
+改前：
     loss.backward()
     optimizer.step
-After:
+改后：
     loss.backward()
     optimizer.step()
 

@@ -58,10 +58,10 @@ ZH = """ReduceLROnPlateau 的方向设反了
 怎么改：
 按喂进去的量选择模式。
 
-Before:
+改前：
     scheduler = ReduceLROnPlateau(optimizer, patience=2)
     scheduler.step(accuracy)
-After:
+改后：
     scheduler = ReduceLROnPlateau(optimizer, mode="max", patience=2)
     scheduler.step(accuracy)
 

@@ -56,10 +56,10 @@ GradScaler 跳过最初几步时，正确的顺序看上去也像这样。断点
 怎么改：
 先更新优化器。
 
-Before:
+改前：
     scheduler.step()
     optimizer.step()
-After:
+改后：
     optimizer.step()
     scheduler.step()
 

@@ -62,12 +62,12 @@ ZH = """累积的梯度有一部分白算了
 怎么改：
 只在更新之后立刻清空；一轮结束时，剩余的梯度再更新一次。
 
-Before:
+改前：
     optimizer.zero_grad()
     (criterion(model(x), y) / k).backward()
     if (i + 1) % k == 0:
         optimizer.step()
-After:
+改后：
     (criterion(model(x), y) / k).backward()
     if (i + 1) % k == 0 or i + 1 == len(loader):
         optimizer.step()

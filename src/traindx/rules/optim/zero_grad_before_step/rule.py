@@ -57,11 +57,11 @@ ZH = """梯度在 step() 之前清掉了
 怎么改：
 在反向传播之前或更新之后清空，不要夹在中间。
 
-Before:
+改前：
     loss.backward()
     optimizer.zero_grad()
     optimizer.step()
-After:
+改后：
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

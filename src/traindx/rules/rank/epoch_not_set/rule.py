@@ -56,10 +56,10 @@ DistributedSampler 按种子和轮次编号来打乱。如果从不调用 ``set_
 怎么改：
 遍历之前告诉采样器现在是第几轮。
 
-Before:
+改前：
     for epoch in range(epochs):
         for x, y in loader:
-After:
+改后：
     for epoch in range(epochs):
         sampler.set_epoch(epoch)
         for x, y in loader:

@@ -53,9 +53,9 @@ ZH = """前向绕过了 DDP 包装
 怎么改：
 训练时调用包装。
 
-Before:
+改前：
     out = ddp.module(x)
-After:
+改后：
     out = ddp(x)
 
 对照实验：

@@ -53,9 +53,9 @@ DistributedDataParallel 要等每个参数的梯度都到齐才求平均。有�
 怎么改：
 删掉没用到的层，或者冻结它们；分支确实会变时，设 find_unused_parameters=True。
 
-Before:
+改前：
     DistributedDataParallel(model)
-After:
+改后：
     model.unused.requires_grad_(False)
     DistributedDataParallel(model)
 

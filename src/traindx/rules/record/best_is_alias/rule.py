@@ -56,9 +56,9 @@ copy.deepcopy(model.state_dict())、逐个 clone、当场 torch.save 都是真�
 怎么改：
 要留，就先复制。
 
-Before:
+改前：
     best = model.state_dict()
-After:
+改后：
     best = copy.deepcopy(model.state_dict())
 
 对照实验：

@@ -55,9 +55,9 @@ ZH = """验证指标只是最后一个 batch 的
 怎么改：
 按各 batch 的大小加权累加，最后除一次。
 
-Before:
+改前：
     val_loss = criterion(model(x), y).item()
-After:
+改后：
     total += criterion(model(x), y).item() * len(x)
     val_loss = total / len(val_set)
 

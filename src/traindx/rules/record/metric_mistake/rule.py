@@ -60,9 +60,9 @@ ZH = """指标算错了
 怎么改：
 沿着损失所认的类别维取类别，比较前让形状一致，logits 用 0 划线。
 
-Before:
+改前：
     guess = logits.argmax(1)
-After:
+改后：
     guess = logits.argmax(-1)
 
 对照实验：

@@ -55,9 +55,9 @@ strict=False 的意思就是不要报错。哪些名字没对上，只写在它�
 怎么改：
 看一眼 load_state_dict 的返回值，把名字改对。
 
-Before:
+改前：
     model.load_state_dict(weights, strict=False)
-After:
+改后：
     weights = {name.removeprefix("module."): value for name, value in weights.items()}
     model.load_state_dict(weights)
 

@@ -54,9 +54,9 @@ ZH = """设了种子，算法却靠比速度来选
 怎么改：
 需要逐位一致时把它关掉，并要求使用确定性算法。
 
-Before:
+改前：
     torch.backends.cudnn.benchmark = True
-After:
+改后：
     torch.backends.cudnn.benchmark = False
     torch.use_deterministic_algorithms(True)
 

@@ -57,9 +57,9 @@ ZH = """断点续训时没有恢复优化器状态
 怎么改：
 凡是有状态的部分，都要存、都要加载。
 
-Before:
+改前：
     model.load_state_dict(checkpoint["model"])
-After:
+改后：
     model.load_state_dict(checkpoint["model"])
     optimizer.load_state_dict(checkpoint["optimizer"])
 

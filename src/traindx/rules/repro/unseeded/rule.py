@@ -54,10 +54,10 @@ ZH = """创建权重之前没有设随机种子
 怎么改：
 最先设种子，要在创建任何模块、数据集、划分之前。
 
-Before:
+改前：
     model = Net()
     torch.manual_seed(0)
-After:
+改后：
     torch.manual_seed(0)
     model = Net()
 

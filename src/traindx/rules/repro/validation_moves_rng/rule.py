@@ -54,9 +54,9 @@ ZH = """验证用掉了训练的随机数
 怎么改：
 给验证单独一个发生器，或者用完把状态还原。
 
-Before:
+改前：
     samples = model.sample(z=torch.randn(16, 8))
-After:
+改后：
     with torch.random.fork_rng():
         samples = model.sample(z=torch.randn(16, 8))
 

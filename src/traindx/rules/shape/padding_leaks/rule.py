@@ -54,9 +54,9 @@ ZH = """填充影响了真实词元的计算
 怎么改：
 告诉模型哪些位置是填充：用 key padding mask、打包序列，或者只对真实位置求平均。
 
-Before:
+改前：
     self.encoder(h).mean(1)
-After:
+改后：
     self.encoder(h, src_key_padding_mask=pad); (h * ~pad[..., None]).sum(1) / (~pad).sum(1, keepdim=True)
 
 对照实验：

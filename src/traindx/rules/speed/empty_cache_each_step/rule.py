@@ -54,10 +54,10 @@ ZH = """每一步都清空显存缓存
 怎么改：
 去掉这个调用，或者只在阶段之间调用一次。
 
-Before:
+改前：
     optimizer.step()
     torch.cuda.empty_cache()
-After:
+改后：
     optimizer.step()
 
 对照实验：

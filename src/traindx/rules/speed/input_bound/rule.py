@@ -56,9 +56,9 @@ GPU（或 CPU）经常闲着；换更快的模型，每轮也快不起来。
 怎么改：
 并行加载，或者把慢的部分一次做完存起来。
 
-Before:
+改前：
     loader = DataLoader(dataset, batch_size=32, shuffle=True)
-After:
+改后：
     loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=4, persistent_workers=True)
 
 对照实验：

@@ -52,9 +52,9 @@ ZH = """数据只在两步之间由训练进程加载（num_workers=0）
 怎么改：
 让 worker 在模型训练的同时准备 batch；用 GPU 时再加上 pin_memory=True。
 
-Before:
+改前：
     loader = DataLoader(dataset, batch_size=32)
-After:
+改后：
     loader = DataLoader(dataset, batch_size=32, num_workers=2, persistent_workers=True)
 
 对照实验：

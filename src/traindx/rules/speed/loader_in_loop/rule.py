@@ -57,10 +57,10 @@ DataLoader 是在循环里构造的（或者每次都重新开始迭代），每
 怎么改：
 在循环之前建好一次，然后遍历它。
 
-Before:
+改前：
     for step in range(steps):
         x, y = next(iter(DataLoader(dataset, batch_size=32, shuffle=True)))
-After:
+改后：
     loader = DataLoader(dataset, batch_size=32, shuffle=True)
     for x, y in loader:
 

@@ -54,10 +54,10 @@ ZH = """不停地从张量里读数值
 怎么改：
 让张量留在设备上累加，隔一段时间再读一次。
 
-Before:
+改前：
     for i in range(len(y)):
         correct += int(guess[i].item() == y[i].item())
-After:
+改后：
     correct += (guess == y).sum()
 
 对照实验：
