@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from traindx.core.observed.data import LoaderMade
-from traindx.core.observed.speed import LoaderTime
+from traindx.core.observed.speed import LoaderTime, Reads
 from traindx.rules.speed.input_bound.rule import check
 
 
@@ -25,3 +25,27 @@ def test_a_busy_machine_is_no_slow_loader() -> None:
 
 def test_a_validation_that_waits_in_a_run_that_trains() -> None:
     assert _level(elapsed=100.0) == "note"
+
+
+READING = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(20)])
+optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+x = torch.randn(8, 4)
+for step in range(12):
+    optimizer.zero_grad()
+    out = model(x)
+    loss = out.pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    {reads}
+"""
+
+
+def test_what_an_optimizer_reads_of_its_own_counters_is_not_the_programs_reading(observe):
+    reads = observe(READING.format(reads="loss.item()")).of(Reads)
+    assert [(line.site.code, line.count) for line in reads] == [("loss.item()", 1)]
+    many = observe(READING.format(reads="values = [out[i, j].item() for i in range(8) for j in range(4)]")).of(Reads)
+    assert [line.count for line in many] == [32]

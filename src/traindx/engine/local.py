@@ -171,7 +171,7 @@ class LocalEngine:
         remove_tree(str(self.folder))
 
     def run(self, trials: Sequence[Trial], on_done: OnDone | None = None, on_message: OnMessage | None = None) -> list[Trace]:
-        sweep = _Sweep(self, list(enumerate(trials)), on_done or _ignore, on_message or _ignore)
+        sweep = _Sweep(self, list(enumerate(trials)), on_done or ignore, on_message or ignore)
         try:
             sweep.go()
         except KeyboardInterrupt:
@@ -238,7 +238,7 @@ def scratch_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="traindx-", dir=short)).absolute()
 
 
-def _ignore(*_: object) -> None:
+def ignore(*_: object) -> None:
     pass
 
 

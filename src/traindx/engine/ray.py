@@ -19,7 +19,7 @@ from typing import Any
 from traindx.core.codec import encode
 from traindx.core.text import Text
 from traindx.core.trials import Program, Trace, Trial, ending, to_json, trial_from
-from traindx.engine.local import PERFORMER, Interrupted, LocalEngine, OnDone, OnMessage, _ignore
+from traindx.engine.local import PERFORMER, Interrupted, LocalEngine, OnDone, OnMessage, ignore
 from traindx.engine.places import beneath, places_of
 from traindx.errors import UsageError
 
@@ -79,7 +79,7 @@ class RayEngine:
         if not trials:
             return []
         self._connect(trials[0].program)
-        sweep = _Sweep(self, list(trials), on_done or _ignore, on_message or _ignore)
+        sweep = _Sweep(self, list(trials), on_done or ignore, on_message or ignore)
         try:
             sweep.go()
         except KeyboardInterrupt:

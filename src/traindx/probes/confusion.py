@@ -12,8 +12,7 @@ from torch import Tensor
 from traindx.core.observed import Site
 from traindx.core.observed.confusion import ClassNumbers, Guess, Guesses
 from traindx.probes import sites, source
-from traindx.probes.learning import _assigned_at
-from traindx.probes.loaders import _made_at
+from traindx.probes.loaders import made_at
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session
 from traindx.probes.tensors import readable, tensors_in
 
@@ -45,7 +44,7 @@ class Confusion(Probe):
         self._passes = 0
 
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
-        self._batch = [weakref.ref(t) for t in tensors_in(batch, 4)], _made_at.get(loader) if loader is not None else None
+        self._batch = [weakref.ref(t) for t in tensors_in(batch, 4)], made_at(loader) if loader is not None else None
 
     def on_loss(self, run: LossRun) -> None:
         if run.function not in ("cross_entropy", "nll_loss") or (run.grad and not self.session.detailed):
@@ -122,15 +121,15 @@ def _shares(one: Tensor, other: Tensor) -> bool:
 def numbering() -> Iterator[Site]:
     """Lines of the program that number names: ``{name: i for i, name in enumerate(...)}``; those over a set or a listing first."""
     found = []
-    for file, is_users in list(sites._user_files.items()):
-        for node in ast.walk(source.tree(file) or ast.Module([], [])) if is_users else ():
-            if isinstance(node, ast.DictComp) and isinstance(call := node.generators[0].iter, ast.Call) and source._called(call) == "enumerate":
+    for file in sites.user_files():
+        for node in ast.walk(source.tree(file) or ast.Module([], [])):
+            if isinstance(node, ast.DictComp) and isinstance(call := node.generators[0].iter, ast.Call) and source.called(call) == "enumerate":
                 found.append((not _unordered(call), file, node.lineno))
     yield from (sites.at(file, line) for _, file, line in sorted(found)[:3])
 
 
 def _unordered(call: ast.Call) -> bool:
-    calls = {source._called(node) for node in ast.walk(call) if isinstance(node, ast.Call)}
+    calls = {source.called(node) for node in ast.walk(call) if isinstance(node, ast.Call)}
     return "sorted" not in calls and bool(calls & UNORDERED)
 
 
@@ -151,7 +150,7 @@ class Numbers(Probe):
             return
         self._latest = id = self.session.ids.of(loader)
         if id not in self._loaders and len(self._loaders) < PLACES:
-            self._loaders[id] = _made_at.get(loader), type(_inner(loader.dataset)).__name__, dict(numbered(loader.dataset))
+            self._loaders[id] = made_at(loader), type(_inner(loader.dataset)).__name__, dict(numbered(loader.dataset))
 
     def before_backward(self, run: BackwardRun) -> None:
         self._use(True)
@@ -187,4 +186,4 @@ def numbered(dataset: Any) -> Iterator[tuple[str, tuple[tuple[str, ...], Site | 
         if not isinstance(value, dict) or not 2 <= len(value) <= NAMES or not all(isinstance(key, str) for key in value):
             continue
         if all(type(number) is int for number in value.values()) and sorted(value.values()) == list(range(len(value))):
-            yield name, (tuple(sorted(value, key=value.__getitem__)), _assigned_at(type(inner), name))
+            yield name, (tuple(sorted(value, key=value.__getitem__)), source.assigned_at(type(inner), name))

@@ -15,11 +15,10 @@ import torch
 from torch import Tensor
 
 from traindx.core.observed.ending import EndToken
-from traindx.probes import sites
-from traindx.probes.learning import _line_with
+from traindx.probes import sites, source
 from traindx.probes.session import ForwardRun, LossRun, Probe, Session
 from traindx.probes.tensors import readable
-from traindx.probes.tokens import CLASS_LOSSES, MOST_TARGETS, _named, grid_of
+from traindx.probes.tokens import CLASS_LOSSES, MOST_TARGETS, grid_of, named
 
 CALLS = 24
 ENDS = re.compile(r"(^|_)(eos|eot|end_of_\w+)(_|$|\d)|^end_?(token|id)", re.IGNORECASE)
@@ -62,7 +61,7 @@ class Endings(Probe):
         for token, name in list(named_ends(forward, run))[:NAMES]:
             seen = self._seen.get(token) or EndToken(
                 step=self.session.step, key=f"ending-{token}", token=token, name=name, site=run.site, made_at=run.made_at, calls=0, rows=0,
-                taught=0, left_out=0, named_at=_line_with(rf"\b{re.escape(name.rpartition('.')[2])}\b.*(?<![=!<>])=(?!=)"))
+                taught=0, left_out=0, named_at=source.first_line(rf"\b{re.escape(name.rpartition('.')[2])}\b.*(?<![=!<>])=(?!=)"))
             if seen.calls < CALLS:
                 ended, left_out = endings(targets, inputs, ignore, token)
                 taught = int(((targets == token) & (targets != ignore)).sum())
@@ -73,7 +72,7 @@ class Endings(Probe):
 
 def _sequences(run: ForwardRun) -> Iterator[Tensor]:
     """Integer arguments of the forward that may be token rows, labels excepted."""
-    for name, value in _named(run):
+    for name, value in named(run):
         if "label" not in name and "target" not in name and readable(value) and not value.is_floating_point() and value.dim() == 2:
             yield value.detach()
 

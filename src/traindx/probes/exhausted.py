@@ -14,7 +14,7 @@ from torch import Tensor
 from traindx.core.observed import Site
 from traindx.core.observed.memory import OutOfMemory
 from traindx.probes import sites
-from traindx.probes.memory import _resident
+from traindx.probes.memory import resident
 from traindx.probes.session import BackwardRun, ForwardRun, Probe, Session, StepRun
 from traindx.probes.tensors import shape_of, tensors_in
 
@@ -95,7 +95,7 @@ class Exhausted(Probe):
         return OutOfMemory(
             step=self.session.step, site=_line_of(problem), device="cuda" if gpu else "cpu", phase=self._phase, asked=asked_of(str(problem)),
             parameters=bytes_of(owned), gradients=bytes_of(p.grad for p in owned if p.is_leaf and p.grad is not None),
-            optimizer=bytes_of(states), resident=_resident(), reserved=torch.cuda.memory_reserved() if gpu else None,
+            optimizer=bytes_of(states), resident=resident(), reserved=torch.cuda.memory_reserved() if gpu else None,
             capacity=torch.cuda.mem_get_info()[1] if gpu else None, inputs=self._inputs, usual_inputs=usual[0][0] if usual else ())
 
 

@@ -8,8 +8,7 @@ import torch
 
 from traindx.core.observed import Site
 from traindx.core.observed.kernels import CacheEmptied, KernelSettings
-from traindx.probes import patching, sites
-from traindx.probes.learning import _line_with
+from traindx.probes import patching, sites, source
 from traindx.probes.session import Probe, Session
 
 LINES = 16
@@ -68,7 +67,7 @@ class Kernels(Probe):
         self.session.emit(KernelSettings(
             step=self.session.step, key="kernels", benchmark=bool(cudnn.benchmark), deterministic=bool(cudnn.deterministic),
             forced=torch.are_deterministic_algorithms_enabled(), cuda=torch.cuda.is_initialized(), seeded_at=self._seeded_at,
-            set_at=_line_with(r"cudnn\.benchmark\s*=\s*True|benchmark\s*=\s*True") if cudnn.benchmark else None))
+            set_at=source.first_line(r"cudnn\.benchmark\s*=\s*True|benchmark\s*=\s*True") if cudnn.benchmark else None))
 
     def _say(self) -> None:
         for seen in self._lines.values():

@@ -6,13 +6,10 @@ Samples are of a few tensors and a few hundred elements each, so that the cost d
 from __future__ import annotations
 
 import inspect
-import linecache
 import re
-import sys
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import FunctionType
 from typing import Any
 
 import torch
@@ -21,7 +18,7 @@ from torch.optim import Optimizer
 
 from traindx.core.observed import Site, changed
 from traindx.core.observed.learning import Drift, FlagMissed, Leaf, Leaves, RateSeen, UpdateSeen, Written
-from traindx.probes import patching, sites
+from traindx.probes import patching, sites, source
 from traindx.probes.modules import Forwards, made_at
 from traindx.probes.session import BackwardRun, ForwardRun, Probe, Session, StepRun
 from traindx.probes.tensors import number_of, plain, readable, sample, shape_of, tensors_in
@@ -341,7 +338,7 @@ class Learning(Probe):
                     for tensor in tensors_in(value, 64):
                         if (state := loose.get(id(tensor))) is not None:
                             state.note(name=name, module=type(module).__name__, owner=type(root).__name__,
-                                       registered=False, made_at=_assigned_at(type(module), name) or made_at(module))
+                                       registered=False, made_at=source.assigned_at(type(module), name) or made_at(module))
 
     def _say_missed_flags(self) -> None:
         for root in list(self._roots):
@@ -359,7 +356,7 @@ class Learning(Probe):
         self.session.emit(FlagMissed(
             step=self.session.step, key=f"flag-{self.session.ids.of(module)}-{path}-{name}", attribute=name,
             wanted=wanted, class_name=type(module).__name__, path=path, elements=differing,
-            total=sum(p.numel() for p in parameters), site=_line_with(rf"\.{name}\s*=(?!=)")))
+            total=sum(p.numel() for p in parameters), site=source.first_line(rf"\.{name}\s*=(?!=)")))
 
 
 def _has_gradient(tensor: Tensor) -> bool:
@@ -392,24 +389,6 @@ def _update(moved: list[tuple[int, Tensor, Tensor, Tensor]], before: _Before) ->
 def _cosine(a: Tensor, b: Tensor) -> float:
     size = float(a.double().norm() * b.double().norm())
     return float(a.double() @ b.double()) / size if size > 0 else 0.0
-
-
-def _assigned_at(kind: type, name: str) -> Site | None:
-    """The line of a class's source that assigns ``self.<name>``."""
-    written = {value.__code__.co_filename for value in vars(kind).values() if isinstance(value, FunctionType)} - {"<string>"}
-    file = next(filter(sites.is_user, written), None) or getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return _line_with(rf"self\.{re.escape(name)}\s*(:[^=]+)?=(?!=)", file)
-
-
-def _line_with(pattern: str, file: str | None = None) -> Site | None:
-    """The first line of the user's files that matches; of one file where it is given."""
-    search = re.compile(pattern)
-    files = [file] if file else [known for known, is_users in sites._user_files.items() if is_users]
-    for path in files:
-        for line, text in enumerate(linecache.getlines(path), 1):
-            if search.search(text) and not text.lstrip().startswith("#"):
-                return Site(sites._shown(path), line, "", text.strip())
-    return None
 
 
 class Rates(Probe):
@@ -482,7 +461,7 @@ class Rates(Probe):
         for id in list(self._seen):
             self._settle(id)
         for seen in self._seen.values():
-            by_hand = _line_with(r"\[.lr.\]\s*[-*/+]?=(?!=)") if seen.falls + seen.rises else None
+            by_hand = source.first_line(r"\[.lr.\]\s*[-*/+]?=(?!=)") if seen.falls + seen.rises else None
             self.session.emit(changed(seen, set_by_hand=by_hand))
 
 

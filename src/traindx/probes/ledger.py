@@ -381,6 +381,6 @@ def caller() -> Site | None:
         if sites.is_user(frame.f_code.co_filename):
             found += 1
             if found == 2:
-                return sites._site(frame, frame.f_code.co_filename)
+                return sites.of_frame(frame, frame.f_code.co_filename)
         frame = frame.f_back
     return None

@@ -21,6 +21,16 @@ _made_at: weakref.WeakKeyDictionary[Any, Site | None] = weakref.WeakKeyDictionar
 _owner: weakref.WeakKeyDictionary[Any, tuple[Callable[[], Any], int]] = weakref.WeakKeyDictionary()
 
 
+def made_at(loader: Any) -> Site | None:
+    """Where a loader was constructed."""
+    return _made_at.get(loader)
+
+
+def owner_of(iterator: Any) -> tuple[Callable[[], Any], int] | None:
+    """``(its loader while that is alive, the loader's id)`` of an iterator over a loader."""
+    return _owner.get(iterator)
+
+
 def install(session: Session) -> None:
     patching.replace(session.stack, DataLoader, "__init__", lambda original: _observed_init(original, session))
     patching.replace(session.stack, DataLoader, "__iter__", lambda original: _observed_iter(original, session))

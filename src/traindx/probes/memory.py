@@ -137,9 +137,9 @@ class Survivors(Probe):
 
     def _take_census(self, step: int) -> None:
         self._counted_at = step
-        resident = _resident()
+        held = resident()
         for number, line in enumerate(self._lines.values()):
-            census = _census(line, step, resident)
+            census = _census(line, step, held)
             if census is None:
                 continue
             line.censuses.append(census)
@@ -198,7 +198,7 @@ def _walk(node: Any) -> tuple[int, int]:
     return len(seen), oldest
 
 
-def _resident() -> int:
+def resident() -> int:
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         return int(torch.cuda.memory_allocated())
     try:

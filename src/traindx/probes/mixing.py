@@ -309,7 +309,7 @@ def _output(run: ForwardRun, sample: int | None, batch: Batch, watch: Recorder |
     """Outputs of one run; ``sample`` is given the last sample's inputs."""
     torch.manual_seed(0)
     swap = _exchanged(sample, batch)
-    args, kwargs = _mapped(run.args, swap), _mapped(run.kwargs, swap)
+    args, kwargs = mapped(run.args, swap), mapped(run.kwargs, swap)
     if watch is None:
         output = run.module(*args, **kwargs)
     else:
@@ -327,14 +327,14 @@ def _exchanged(sample: int | None, batch: Batch) -> Callable[[Tensor], Tensor]:
     return exchange
 
 
-def _mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+def mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """Tensors in nested plain containers, changed; everything else as it is."""
     if isinstance(value, Tensor):
         return change(value) if plain(value) else value
     if type(value) in (list, tuple):
-        return type(value)(_mapped(item, change) for item in value)
+        return type(value)(mapped(item, change) for item in value)
     if type(value) is dict:
-        return {key: _mapped(item, change) for key, item in value.items()}
+        return {key: mapped(item, change) for key, item in value.items()}
     return value
 
 

@@ -35,14 +35,19 @@ def made_at(module: nn.Module) -> Site | None:
     return _made_at.get(module)
 
 
-def construction_site(made: Any) -> Site | None:
+def note_made(module: nn.Module) -> None:
+    """Called by what stands in for ``nn.Module.__init__``: remembers where the module is made."""
+    _made_at[module] = construction_site(module, 3)
+
+
+def construction_site(made: Any, depth: int = 2) -> Site | None:
     """The caller of the outermost ``__init__`` that is still building this very object."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(depth)
     while frame is not None and frame.f_code.co_name == "__init__" and _self_of(frame) is made:
         frame = frame.f_back
     while frame is not None and not sites.is_user(frame.f_code.co_filename):
         frame = frame.f_back
-    return sites._site(frame, frame.f_code.co_filename) if frame is not None else None
+    return sites.of_frame(frame, frame.f_code.co_filename) if frame is not None else None
 
 
 def _self_of(frame: FrameType) -> Any:
@@ -61,7 +66,7 @@ def _observed_init(original: Any, session: Session) -> Any:
     def __init__(self: nn.Module, *args: Any, **kwargs: Any) -> None:
         if session.active:
             try:
-                _made_at[self] = construction_site(self)
+                note_made(self)
             except Exception:
                 pass  # a module that cannot be hashed or weakly held: its place stays unknown
         original(self, *args, **kwargs)
@@ -153,7 +158,7 @@ def _switch_site(module: nn.Module) -> Site | None:
         frame = frame.f_back
     while frame is not None and not sites.is_user(frame.f_code.co_filename):
         frame = frame.f_back
-    return sites._site(frame, frame.f_code.co_filename) if frame is not None else None
+    return sites.of_frame(frame, frame.f_code.co_filename) if frame is not None else None
 
 
 def path_of(session: Session, module: nn.Module) -> str:

@@ -27,7 +27,7 @@ from traindx.probes.tensors import dtype_of, plain, readable, sample, shape_of, 
 OPS_LIMIT = 3000
 EVAL_TRACES = 2
 PRELUDE = 300  # ops between two steps that are kept
-_NOT_OPS = frozenset(("__get__", "__set__", "__delete__", "size", "dim", "stride", "numel", "is_floating_point", "is_complex",
+NOT_OPS = frozenset(("__get__", "__set__", "__delete__", "size", "dim", "stride", "numel", "is_floating_point", "is_complex",
                       "__len__", "element_size", "data_ptr", "untyped_storage", "get_device", "is_contiguous", "register_hook",
                       "backward", "retain_grad", "__hash__", "__repr__", "__format__", "requires_grad_", "has_names",
                       "result_type", "can_cast", "is_same_size", "is_tensor", "is_storage", "is_nonzero", "storage_offset",
@@ -137,7 +137,7 @@ class Tracer(StackMode):
         name = getattr(func, "__name__", "")
         if name == "__get__":
             name = _property_name(func)
-        if name in _NOT_OPS:
+        if name in NOT_OPS:
             return func(*args, **kwargs)
         try:
             inputs = self._inputs(args, kwargs)

@@ -57,7 +57,7 @@ class _Steps:
         session = self.session
         if session.thread.busy or not session.active:
             return
-        self.depth = self.depth + 1 if self.depth == 0 else _steps_on_the_stack()
+        self.depth = self.depth + 1 if self.depth == 0 else steps_on_the_stack()
         if self.depth > 1:
             return
         try:
@@ -95,7 +95,7 @@ class _Steps:
         raise StopTraining(MAX_STEPS_STATUS)
 
 
-def _steps_on_the_stack() -> int:
+def steps_on_the_stack() -> int:
     """How many optimizer steps are really running: one that raised has left none of its own, but was counted."""
     file, count = Optimizer.profile_hook_step.__code__.co_filename, 0
     frame: FrameType | None = sys._getframe(2)

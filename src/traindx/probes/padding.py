@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from traindx.core.codec import encode
 from traindx.core.observed.padding import PaddingReplay
 from traindx.probes import replay
-from traindx.probes.mixing import Recorder, Result, _mapped
+from traindx.probes.mixing import Recorder, Result, mapped
 from traindx.probes.session import ForwardRun, Probe, Session
 from traindx.probes.tensors import plain, readable, tensors_in
 
@@ -141,7 +141,7 @@ def _picked(rows: Tensor, batch: int, width: int, length: int) -> Callable[[Tens
 
 def _output(run: ForwardRun, pick: Callable[[Tensor], Tensor], watch: Recorder) -> list[Tensor]:
     torch.manual_seed(0)
-    args, kwargs = _mapped(run.args, pick), _mapped(run.kwargs, pick)
+    args, kwargs = mapped(run.args, pick), mapped(run.kwargs, pick)
     with watch:
         output = run.module(*args, **kwargs)
     return [t.detach().clone() for t in tensors_in(output, 2) if plain(t) and t.is_floating_point() and t.dim() >= 2]

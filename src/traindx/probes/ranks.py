@@ -13,7 +13,7 @@ from torch.utils.data.distributed import DistributedSampler
 from traindx.core.observed import Site
 from traindx.core.observed.ranks import SamplerEpochs, WrapperUse
 from traindx.probes import modules, patching, sites
-from traindx.probes.loaders import _made_at
+from traindx.probes.loaders import made_at
 from traindx.probes.session import BackwardRun, ForwardRun, Probe, Session
 
 NAMES = 8
@@ -65,7 +65,7 @@ class Epochs(Probe):
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
         sampler = getattr(loader, "sampler", None)
         if isinstance(sampler, DistributedSampler):
-            self._latest = self.session.ids.of(sampler), _made_at.get(loader)
+            self._latest = self.session.ids.of(sampler), made_at(loader)
         else:
             self._latest = 0, None
 

@@ -21,7 +21,7 @@ from traindx.core.observed.data import LoaderMade
 from traindx.core.observed.samples import HELD_OUT, TRAIN, Shown, SplitSeen
 from traindx.probes import patching, rows
 from traindx.probes.fewer import samples_in
-from traindx.probes.loaders import Loaders, _owner
+from traindx.probes.loaders import Loaders, owner_of
 from traindx.probes.rows import Array
 from traindx.probes.sample_features import by_feature, features_of
 from traindx.probes.sample_sources import class_names, decoded, files_of, tokenizer_of
@@ -89,7 +89,7 @@ class Samples(Probe):
         queue = self._ahead.get(iterator)
         if queue is None:
             queue = self._ahead[iterator] = deque(maxlen=4096)
-            ref = _owner.get(iterator)  # none yet where workers are given work while it is made
+            ref = owner_of(iterator)  # none yet where workers are given work while it is made
             number = ref[1] if ref else -1
             self._queue[number] = queue
             self._look_at(number, iterator)

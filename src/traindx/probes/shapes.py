@@ -104,7 +104,7 @@ def _file_of(module: nn.Module) -> str:
 
 def _tensors_of(frame: FrameType) -> list[Variable]:
     """Plain names of a frame that hold tensors. Of a module only those of a loop are wanted, which the reader decides."""
-    code, place = frame.f_code, sites._site(frame, frame.f_code.co_filename)
+    code, place = frame.f_code, sites.of_frame(frame, frame.f_code.co_filename)
     return [Variable(place.file, code.co_name, frame.f_lineno, name, shape_of(value), dtype_of(value))
             for name, value in list(frame.f_locals.items())[:LOCALS]
             if isinstance(value, torch.Tensor) and not value.is_nested and not isinstance(value, nn.Parameter)]

@@ -31,6 +31,11 @@ def is_user(filename: str) -> bool:
     return known
 
 
+def user_files() -> list[str]:
+    """The user's files that have been met so far."""
+    return [file for file, users in list(_user_files.items()) if users]
+
+
 def is_ours(filename: str) -> bool:
     return filename.startswith(_OURS)
 
@@ -63,12 +68,12 @@ def here(depth: int = 1) -> Site | None:
         known = _user_files.get(code.co_filename)
         if known or (known is None and is_user(code.co_filename)):
             found = _instructions.get((id(code), frame.f_lasti))
-            return found[1] if found is not None else _site(frame, code.co_filename)
+            return found[1] if found is not None else of_frame(frame, code.co_filename)
         frame = frame.f_back
     return None
 
 
-def _site(frame: FrameType, filename: str) -> Site:
+def of_frame(frame: FrameType, filename: str) -> Site:
     """Remembered by instruction: a frame works its line out anew each time."""
     code = frame.f_code
     site = at(filename, frame.f_lineno, code.co_name)
@@ -82,11 +87,11 @@ def at(filename: str, line: int, function: str = "") -> Site:
     site = _sites.get((filename, line))
     if site is None:
         code = masked_text(linecache.getline(filename, line).strip())
-        site = _sites[filename, line] = Site(_shown(filename), line, function, code)
+        site = _sites[filename, line] = Site(shown(filename), line, function, code)
     return site
 
 
-def _shown(filename: str) -> str:
+def shown(filename: str) -> str:
     """Relative to the working directory when it lies below it."""
     try:
         path = os.path.abspath(filename) if not filename.startswith("<") else filename

@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import TypeGuard
 
 from traindx.core.observed import Site
@@ -54,6 +56,24 @@ def line_with(code: CodeType, word: str) -> Site | None:
     return sites.at(code.co_filename, line, code.co_name)
 
 
+def assigned_at(kind: type, name: str) -> Site | None:
+    """The line of a class's source that assigns ``self.<name>``."""
+    written = {value.__code__.co_filename for value in vars(kind).values() if isinstance(value, FunctionType)} - {"<string>"}
+    file = next(filter(sites.is_user, written), None) or getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return first_line(rf"self\.{re.escape(name)}\s*(:[^=]+)?=(?!=)", file)
+
+
+def first_line(pattern: str, file: str | None = None) -> Site | None:
+    """The first line of the user's files that matches; of one file where it is given."""
+    search = re.compile(pattern)
+    files = [file] if file else sites.user_files()
+    for path in files:
+        for line, text in enumerate(linecache.getlines(path), 1):
+            if search.search(text) and not text.lstrip().startswith("#"):
+                return Site(sites.shown(path), line, "", text.strip())
+    return None
+
+
 _BREAKING = frozenset(("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "div", "divide", "true_divide"))
 
 
@@ -69,7 +89,7 @@ def breaks(code: CodeType) -> tuple[Site, ...]:
 def _breaks(node: ast.AST) -> TypeGuard[ast.expr]:
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant)
-    return isinstance(node, ast.Call) and _called(node) in _BREAKING
+    return isinstance(node, ast.Call) and called(node) in _BREAKING
 
 
 @cache
@@ -115,12 +135,12 @@ def _local_sum(statement: ast.stmt) -> bool:
 
 def _kept_by_caller(file: str, module: ast.Module, name: str, hops: int, ends: frozenset[str]) -> Site | None:
     for node in ast.walk(module):
-        if isinstance(node, ast.Call) and name and _called(node) == name and (site := _keeper(file, node.lineno, hops - 1, ends)):
+        if isinstance(node, ast.Call) and name and called(node) == name and (site := _keeper(file, node.lineno, hops - 1, ends)):
             return site
     return None
 
 
-def _called(call: ast.Call) -> str:
+def called(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
@@ -168,7 +188,7 @@ def _targets(statement: ast.stmt) -> set[str]:
 
 def _run_backward(statement: ast.stmt) -> set[str]:
     """Names in a call of ``backward``: the loss is among them."""
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and _called(statement.value) == "backward":
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and called(statement.value) == "backward":
         return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
     return set()
 

@@ -9,7 +9,7 @@ from traindx.core.observed import Site
 from traindx.core.observed.speed import LoaderTime, Reads
 from traindx.probes import sites
 from traindx.probes.loaders import Loaders, written
-from traindx.probes.session import Probe, ReadRun, Session
+from traindx.probes.session import Probe, ReadRun, Session, StepRun
 
 READ_LINES = 40
 
@@ -100,7 +100,7 @@ class _Line:
 
 
 class Reading(Probe):
-    """Reads per step and line, on detailed steps."""
+    """Reads per step and line, on detailed steps. Those that an optimizer of torch makes itself are not the program's."""
 
     areas = ("speed",)
 
@@ -109,9 +109,16 @@ class Reading(Probe):
         self._lines: dict[int, _Line] = {}
         self._began = time.perf_counter()
         self._seconds = 0.0
+        self._stepping: Site | None = None  # the line that has called an optimizer
+
+    def before_step(self, run: StepRun) -> None:
+        self._stepping = run.site
+
+    def after_step(self, run: StepRun) -> None:
+        self._stepping = None
 
     def on_read(self, run: ReadRun) -> None:
-        if not self.session.detailed:
+        if not self.session.detailed or (self._stepping is not None and run.site is self._stepping):
             return
         line = self._lines.get(id(run.site))
         if line is None:

@@ -94,7 +94,7 @@ class Tokens(Probe):
     def _inputs(self, target: Tensor) -> Iterator[Tensor]:
         """Arguments of the latest forwards that may be sequences: neither labels nor the target itself."""
         for run in reversed(self._runs):
-            for place, (name, value) in enumerate(_named(run)):
+            for place, (name, value) in enumerate(named(run)):
                 a_label = name in ("y", "ys") or any(word in name for word in LABELS)
                 if a_label or not readable(value) or value.dim() < 2:
                     continue
@@ -163,7 +163,7 @@ class Tokens(Probe):
         self._runs, self._open = [], None
 
 
-def _named(run: ForwardRun) -> list[tuple[str, Any]]:
+def named(run: ForwardRun) -> list[tuple[str, Any]]:
     """Arguments of a forward by the names of its parameters."""
     bound: dict[Any, Any]
     try:

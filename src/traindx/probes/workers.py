@@ -20,8 +20,7 @@ from torch.utils.data import _utils as data_utils
 from traindx.core.observed import Site
 from traindx.core.observed.workers import WorkerDraws
 from traindx.probes import replay, sites, source
-from traindx.probes.learning import _assigned_at, _line_with
-from traindx.probes.loaders import _made_at, written
+from traindx.probes.loaders import made_at, written
 from traindx.probes.session import BackwardRun, Probe, Session
 
 DEEP = 3  # attributes of attributes in which generators are looked for
@@ -61,7 +60,7 @@ class Workers(Probe):
         init = getattr(loader.worker_init_fn, "__code__", None)
         facts: dict[str, Any] = {
             "step": self.session.step, "key": f"workers-{self.session.ids.of(loader)}", "loader": self.session.ids.of(loader),
-            "loader_site": _made_at.get(loader), "workers": loader.num_workers, "persistent": loader.persistent_workers,
+            "loader_site": made_at(loader), "workers": loader.num_workers, "persistent": loader.persistent_workers,
             "draw_at": _at(code), "init_at": source.line_with(init, "seed") if init is not None else None}
         dataset = loader.dataset
 
@@ -81,9 +80,9 @@ def _made(dataset: Any, name: str) -> Site | None:
     """The line that assigns the generator."""
     attribute = name.rpartition(".")[2]
     if "." not in name:
-        return _line_with(rf"^{attribute}\s*=(?!=)")
+        return source.first_line(rf"^{attribute}\s*=(?!=)")
     for owner in _owners(dataset):
-        if attribute in getattr(owner, "__dict__", {}) and (site := _assigned_at(type(owner), attribute)):
+        if attribute in getattr(owner, "__dict__", {}) and (site := source.assigned_at(type(owner), attribute)):
             return site
     return None
 

@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from traindx.core.observed import Site
 from traindx.probes import sites
-from traindx.probes.ops import _NOT_OPS
+from traindx.probes.ops import NOT_OPS
 from traindx.probes.tensors import tensors_in
 
 # (name, site, the tensors that went in, those that came out)
@@ -32,7 +32,7 @@ class Ops(TorchFunctionMode):  # type: ignore[misc]  # torch does not type its b
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if not self.on or name in _NOT_OPS or torch.compiler.is_compiling():
+        if not self.on or name in NOT_OPS or torch.compiler.is_compiling():
             return func(*args, **kwargs)
         given = list(tensors_in((args, list(kwargs.values())), 12))
         output = func(*args, **kwargs)

@@ -27,7 +27,7 @@ class Running:
     def _noting_init(self, original: Any) -> Any:
         def __init__(module: nn.Module, *args: Any, **kwargs: Any) -> None:
             try:
-                modules._made_at[module] = modules.construction_site(module)  # where the probes look, too
+                modules.note_made(module)  # where the probes look, too
             except Exception:
                 pass  # a module that cannot be hashed, or not yet: its place stays unknown
             original(module, *args, **kwargs)

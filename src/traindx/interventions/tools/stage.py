@@ -30,7 +30,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from traindx.core.observed import Site
 from traindx.probes import patching, sites
 from traindx.probes.losses import LOSSES
-from traindx.probes.optimizers import _steps_on_the_stack
+from traindx.probes.optimizers import steps_on_the_stack
 from traindx.probes.session import LONGEST_ACCUMULATION
 from traindx.probes.tensors import Marks, tensors_in
 
@@ -323,7 +323,7 @@ class _Steps:
     def before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         if not self.stage.watching:
             return None
-        self.depth = self.depth + 1 if self.depth == 0 else _steps_on_the_stack()
+        self.depth = self.depth + 1 if self.depth == 0 else steps_on_the_stack()
         outermost = self.depth == 1
         if outermost:
             self.stage.stepped = True
