@@ -209,7 +209,7 @@ def test_diff_says_what_changed_and_only_that(said, tmp_path, record, environmen
     status, out, _ = said("runs", "diff", "a", "b")
     assert status == 0 and words in out and "curves differ from step 2 on (loss: 2 / 2.5)" in out
     found = json.loads(said("runs", "diff", "a", "b", "--json")[1])
-    assert set(found) == {"code", "config", "seeds", "data", "environment", "curves"}
+    assert set(found) == {"code", "config", "seeds", "data", "environment", "curves", "gain"}
     assert {key for key in comparing.SECTIONS if found[key]} == ({section} if section else set())
     if section:
         assert name in found[section]
@@ -236,6 +236,7 @@ def test_a_gain_is_told_against_the_spread_over_seeds(said, tmp_path):
     found = json.loads(said("runs", "compare", *names, "--json")[1])
     assert [group["runs"] for group in found["groups"]] == [names[:3], names[3:]]
     assert found["gains"][0]["difference"] == pytest.approx(sum(better) / 3 - sum(base) / 3)
+    assert "One variable changed: lr." in out, "what the groups differ in is said beside the gain"
     one = said("runs", "compare", "base0", "wide0")[1]
     assert "not known whether this is more than noise" in one
 
@@ -253,6 +254,40 @@ def test_a_run_as_a_page_has_its_curves_and_trusts_nothing_in_the_record(said, t
     (folder / "report.json").write_text("[")
     (folder / "metrics.jsonl").unlink()
     assert said("runs", "show", "base", "--html", "page.html")[0] == 0 and "<svg" not in (tmp_path / "page.html").read_text()
+
+
+def test_a_diff_tells_a_gain_against_the_seeds_that_are_known(said, tmp_path):
+    """Of the runs in the folder that are like one of the two."""
+    runs, lr = tmp_path / "runs", {"config__program__0__values": {"lr": 0.2, "epochs": 3}}
+    for at, value in enumerate((1.00, 1.04, 0.97)):
+        made(runs, f"base{at}", (3.0, value), changed(seeds__calls__0__seed=str(at)))
+    made(runs, "wide0", (3.0, 0.5), changed(seeds__calls__0__seed="0", **lr))
+    out = " ".join(said("runs", "diff", "base0", "wide0")[1].split())
+    assert "one of them has one run" in out and "outside the noise" in out
+    gain = json.loads(said("runs", "diff", "base0", "wide0", "--json")[1])["gain"]
+    assert gain["metric"] == "loss" and gain["seeds"] == [3, 1] and gain["interval"][0] < gain["difference"] == pytest.approx(0.5 - 3.01 / 3)
+    assert json.loads(said("runs", "diff", "base0", "base1", "--json")[1])["gain"] is None, "the seed alone is no gain"
+    for at in (1, 2):
+        made(runs, f"wide{at}", (3.0, 0.5 + at / 10), changed(seeds__calls__0__seed=str(at), **lr))
+    assert "formula: Welch" in said("runs", "diff", "base0", "wide1")[1]
+
+
+def test_the_same_seed_again_is_no_second_seed(said, tmp_path):
+    """Its values are the same to the last bit: a spread of 0 would make every gain one."""
+    runs = tmp_path / "runs"
+    for at in range(3):
+        made(runs, f"base{at}", (3.0, 1.0))
+        made(runs, f"wide{at}", (3.0, 0.999), changed(config__program__0__values={"lr": 0.2, "epochs": 3}))
+    out = said("runs", "compare", *(f"{kind}{at}" for kind in ("base", "wide") for at in range(3)))[1]
+    assert "not known whether this is more than noise" in out and "outside" not in out
+
+
+def test_the_interval_of_one_run_against_several_is_a_prediction_interval():
+    stats = pytest.importorskip("scipy.stats")
+    several, one = comparing.Group("a", ("",) * 4, (1.0, 1.2, 0.9, 1.1)), comparing.Group("b", ("",), (0.5,))
+    half = stats.t.ppf(0.975, 3) * several.spread * (1 + 1 / 4) ** 0.5
+    for a, b, gap in ((several, one, 0.55), (one, several, -0.55)):
+        assert comparing.difference(a, b)[1] == pytest.approx((gap - half, gap + half))
 
 
 def test_the_interval_is_welchs():

@@ -12,9 +12,8 @@ from typing import Any
 from traindx.core.observed.record import FilesImported
 from traindx.runs import beside
 from traindx.runs.comparing import mapping, rows_of
-from traindx.runs.reading import Run, read_json, runs_in
+from traindx.runs.reading import Run, read_json, siblings
 
-SIBLINGS = 200  # other runs of the script that are looked at, the newest
 SOURCE_BYTES = 2**20
 ANSWERS = "checklist.json"
 JAXTYPING = ("Float", "Int", "Bool", "Num", "Shaped", "Inexact", "Real", "UInt", "Integer", "Complex",
@@ -81,11 +80,8 @@ class Facts:
 
 
 def gather(run: Run, runs_dir: Path, exam: Mapping[str, Any] | None = None) -> Facts:
-    script = run.fields.get("script")
-    others = [Run(path) for path in runs_in(runs_dir)[-SIBLINGS:]]
-    siblings = [other for other in others if other.fields.get("script") == script and other.path.resolve() != run.path.resolve()]
     answers = mapping(read_json(run.path / ANSWERS).get("answers"))
-    return Facts(run, tuple(siblings), beside.found(run, runs_dir, "exam") if exam is None else exam,
+    return Facts(run, tuple(siblings(run, runs_dir)), beside.found(run, runs_dir, "exam") if exam is None else exam,
                  {item: answer for item, answer in answers.items() if isinstance(answer, dict)},
                  beside.found(run, runs_dir, "data"), beside.found(run, runs_dir, "shapes"))
 

@@ -137,15 +137,22 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
+    from traindx.reporters.layout import wrap
     from traindx.reporters.style import columns_of, style_for
-    from traindx.runs.comparing import diff
-    from traindx.runs.reading import find
-    from traindx.runs.showing import differences
-    found = diff(find(options.folder, options.a), find(options.folder, options.b))
+    from traindx.runs.comparing import diff, gain
+    from traindx.runs.reading import find, siblings
+    from traindx.runs.showing import differences, gain_text
+    a, b = find(options.folder, options.a), find(options.folder, options.b)
+    found = diff(a, b) | {"gain": gain(a, b, siblings(a, options.folder))}
     if options.json:
         _print_json(found)
     else:
         print("\n".join(differences(found, options.language, style_for(sys.stdout), columns_of(sys.stdout))).lstrip("\n"))
+        if found["gain"]:
+            told = gain_text(b.name, a.name, found["gain"]["difference"], found["gain"]["interval"], min(found["gain"]["seeds"]))
+            metric = words.METRIC.fill(metric=found["gain"]["metric"]).say(options.language)
+            between = "" if options.language == "zh" else " "
+            print("\n".join(wrap(metric + between + told.say(options.language), columns_of(sys.stdout))))
     return 0
 
 
@@ -157,7 +164,7 @@ def _compare(options: argparse.Namespace) -> int:
     if len(runs) < 2:
         raise UsageError(words.TWO_NEEDED)
     metric, made = groups(runs)
-    said = _sentences(metric, made, options.language)
+    said = _sentences(runs, metric, made, options.language)
     if options.json:
         gains = [(a, b, *difference(a, b)) for a, b in zip(made[1:], [made[0]] * len(made))] if made else []
         shown = [{"name": group.name, "runs": list(group.runs), "values": list(group.values), "mean": group.mean, "spread": group.spread}
@@ -171,10 +178,12 @@ def _compare(options: argparse.Namespace) -> int:
     return 0
 
 
-def _sentences(metric: str, made: Sequence[Any], language: Language) -> list[str]:
-    """One line a group, then every later group against the first."""
+def _sentences(runs: Sequence[Run], metric: str, made: Sequence[Any], language: Language) -> list[str]:
+    """One line a group, then every later group against the first, with what was changed between them."""
     from traindx.core.text import number
-    from traindx.runs.comparing import difference
+    from traindx.runs.comparing import diff, difference, variables
+    from traindx.runs.showing import gain_text, verdict
+    by_name, between = {run.name: run for run in runs}, "" if language == "zh" else " "
     lines = [words.METRIC.fill(metric=metric).say(language)]
     for group in made:
         spread = "-" if group.spread is None else number(group.spread)
@@ -182,13 +191,8 @@ def _sentences(metric: str, made: Sequence[Any], language: Language) -> list[str
         lines.append(f"  {group.name}: " + ", ".join(f"{text.say(language)} {value}" for text, value in parts))
     for group in made[1:]:
         gap, interval = difference(group, made[0])
-        if interval is None:
-            text = words.NO_SPREAD.fill(a=group.name, b=made[0].name, difference=number(gap))
-        else:
-            verdict = words.INSIDE if interval[0] <= 0 <= interval[1] else words.OUTSIDE
-            text = words.GAIN.fill(a=group.name, b=made[0].name, difference=number(gap), low=number(interval[0]), high=number(interval[1]),
-                                   verdict=verdict)
-        lines.append(text.say(language))
+        text = gain_text(group.name, made[0].name, gap, interval, min(len(group.values), len(made[0].values)))
+        lines.append(text.say(language) + between + verdict(variables(diff(by_name[made[0].name], by_name[group.name]))).say(language))
     return lines
 
 

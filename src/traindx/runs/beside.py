@@ -14,8 +14,9 @@ from typing import Any
 
 from traindx.core.observed.record import FilesImported
 from traindx.core.secrets import masked
+from traindx.runs.comparing import rows_of
 from traindx.runs.folder import make_unique, slug, write_json
-from traindx.runs.reading import Run, read_json, runs_in
+from traindx.runs.reading import Run, as_count, read_json, runs_in
 
 SCHEMA = 1
 LOOKED_AT = 200  # runs, the newest
@@ -90,9 +91,9 @@ def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> Document:
     """An exam of other steps adds to the first: newer results take the place of older ones of the same step."""
     if "steps" not in after:
         return {**before, **{name: value for name, value in after.items() if value is not None}}
-    steps = {str(row.get("name")): row for document in (before, after) for row in document.get("steps") or []
-             if isinstance(row, dict) and (document is before or row.get("verdict") != "not-checked")}
-    for row in after.get("steps") or []:
+    steps = {str(row.get("name")): row for document in (before, after) for row in rows_of(document.get("steps"))
+             if (document is before or row.get("verdict") != "not-checked")}
+    for row in rows_of(after.get("steps")):
         steps.setdefault(str(row.get("name")), row)
     kept = {name: before[name] for name in ("lr", "seeds", "sharpness") if before.get(name) is not None and after.get(name) is None}
-    return {**after, **kept, "steps": sorted(steps.values(), key=lambda row: int(row.get("step") or 0))}
+    return {**after, **kept, "steps": sorted(steps.values(), key=lambda row: as_count(row.get("step")))}

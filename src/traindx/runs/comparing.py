@@ -180,7 +180,7 @@ def points_in_common(a: Recording, b: Recording) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in nothing but their seeds. ``values`` are their best metric."""
+    """Runs that differ in nothing but their seeds, one for each seed. ``values`` are their best metric."""
 
     name: str
     runs: tuple[str, ...]
@@ -205,10 +205,36 @@ def groups(runs: Sequence[Run]) -> tuple[str, list[Group]]:
         found.setdefault(_identity(run), []).append(run)
     made = []
     for members in found.values():
-        valued = [(run.name, value) for run in members if isinstance(value := mapping(run.curves.get(metric)).get("min"), (int, float))]
+        valued = [(run.name, value) for run in _one_a_seed(members)
+                  if isinstance(value := mapping(run.curves.get(metric)).get("min"), (int, float))]
         if valued:
             made.append(Group(members[0].name, tuple(name for name, _ in valued), tuple(float(value) for _, value in valued)))
     return metric, made
+
+
+def _one_a_seed(runs: Sequence[Run]) -> list[Run]:
+    """The first of those with the same seeds: a repetition says nothing about the spread over seeds."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        seeds = _section(run, "seeds")
+        known = sorted((name, str(value)) for name, value in seeds.items() if name != "unseeded")
+        found.setdefault(repr(known) if known and not seeds.get("unseeded") else run.name, run)
+    return list(found.values())
+
+
+def gain(a: Run, b: Run, others: Sequence[Run]) -> dict[str, Any] | None:
+    """How ``b`` differs from ``a`` in its best metric, against the spread over the seeds of ``others`` that are like one of the
+    two. None where they differ in the seed alone, or have no metric in common."""
+    identities = {_identity(a): 0, _identity(b): 1}
+    if len(identities) == 1:
+        return None
+    fitting = [run for run in others if run.name not in (a.name, b.name) and run.curves and _identity(run) in identities]
+    metric, made = groups([a, b, *fitting])
+    if len(made) != 2:
+        return None
+    gap, interval = difference(made[1], made[0])
+    return {"metric": metric, "difference": gap, "interval": list(interval) if interval else None,
+            "seeds": [len(group.values) for group in made]}
 
 
 def _identity(run: Run) -> str:
@@ -229,15 +255,19 @@ def _identity(run: Run) -> str:
 
 
 def difference(a: Group, b: Group, level: float = 0.95) -> tuple[float, tuple[float, float] | None]:
-    """mean(a) - mean(b) and its interval by Welch's method; None where a group has one run only."""
-    gap = a.mean - b.mean
-    if a.spread is None or b.spread is None:
+    """mean(a) - mean(b) and its interval by Welch's method; where one group has one run only, as if its spread were that of the
+    other (a prediction interval). None where both have one."""
+    gap, known = a.mean - b.mean, [group for group in (a, b) if group.spread is not None]
+    if not known:
         return gap, None
-    va, vb = a.spread ** 2 / len(a.values), b.spread ** 2 / len(b.values)
-    if va + vb == 0:
+    parts = [((group if group.spread is not None else known[0]).spread or 0.0) ** 2 / len(group.values) for group in (a, b)]
+    if sum(parts) == 0:
         return gap, (gap, gap)
-    freedom = (va + vb) ** 2 / (va ** 2 / (len(a.values) - 1) + vb ** 2 / (len(b.values) - 1))
-    half = t_quantile((1 + level) / 2, freedom) * math.sqrt(va + vb)
+    if len(known) == 1:
+        freedom = float(len(known[0].values) - 1)
+    else:
+        freedom = sum(parts) ** 2 / sum(part ** 2 / (len(group.values) - 1) for part, group in zip(parts, (a, b)))
+    half = t_quantile((1 + level) / 2, freedom) * math.sqrt(sum(parts))
     return gap, (gap - half, gap + half)
 
 

@@ -18,6 +18,7 @@ from traindx.runs.folder import SCHEMA
 from traindx.runs.status import RUNNING, is_running
 
 JSON_BYTES = 64 * 2**20  # of one file; a record's own are far smaller
+SIBLINGS = 200  # other runs that are looked at, the newest
 HEAD_BYTES = 2**16  # of the events, where the process names itself
 
 
@@ -143,6 +144,12 @@ def runs_in(runs_dir: Path) -> list[Path]:
         return sorted(path for path in runs_dir.iterdir() if (path / "run.json").is_file())
     except OSError:
         return []
+
+
+def siblings(run: Run, runs_dir: Path) -> list[Run]:
+    """The newest other runs of the same script."""
+    found = [Run(path) for path in runs_in(runs_dir)[-SIBLINGS:]]
+    return [other for other in found if other.fields.get("script") == run.fields.get("script") and other.path.resolve() != run.path.resolve()]
 
 
 def find(runs_dir: Path, name: str) -> Run:

@@ -1,7 +1,7 @@
 """Runs on a terminal: the list, one run, what changed. Every text from a record is stripped of control characters."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from traindx import messages
@@ -216,6 +216,15 @@ def verdict(variables: list[str]) -> Text:
         return words.ONE_CHANGED.fill(name=printable(variables[0]))
     shown = ", ".join(printable(name) for name in variables[:6]) + (" ..." if len(variables) > 6 else "")
     return words.SEVERAL_CHANGED.fill(count=len(variables), names=shown)
+
+
+def gain_text(a: str, b: str, gap: float, interval: Sequence[float] | None, fewest: int) -> Text:
+    """A gain against its interval; ``fewest``: runs of the smaller group."""
+    if interval is None:
+        return words.NO_SPREAD.fill(a=a, b=b, difference=number(gap))
+    inside = words.INSIDE if interval[0] <= 0 <= interval[1] else words.OUTSIDE
+    told = words.GAIN if fewest > 1 else words.GAIN_OF_ONE
+    return told.fill(a=a, b=b, difference=number(gap), low=number(interval[0]), high=number(interval[1]), verdict=inside)
 
 
 def value_text(value: Any) -> str:

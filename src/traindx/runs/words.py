@@ -118,6 +118,10 @@ GAIN = Text("{a} against {b}: difference {difference}, 95 % interval {low} .. {h
             "{a} 对 {b}：差 {difference}，95 % 区间 {low} .. {high}（公式：Welch）：{verdict}。")
 INSIDE = Text("inside the noise", "在噪声之内")
 OUTSIDE = Text("outside the noise", "超出了噪声")
+GAIN_OF_ONE = Text("{a} against {b}: difference {difference}, 95 % interval {low} .. {high} (formula: prediction interval; one of them has one "
+                   "run, whose spread is taken to be that of the other): {verdict}.",
+                   "{a} 对 {b}：差 {difference}，95 % 区间 {low} .. {high}（公式：预测区间；其中一组只有一次运行，"
+                   "按另一组的散布估计）：{verdict}。")
 NO_SPREAD = Text("{a} against {b}: difference {difference}; with one run each the spread over seeds is not known, so "
                  "it is not known whether this is more than noise. Run both with three seeds or more.",
                  "{a} 对 {b}：差 {difference}；各只有一次运行，不知道种子间的散布，也就不知道这是不是噪声。"
