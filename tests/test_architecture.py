@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "probes": {"core", "probes"},
     "boot": {"core", "probes", "boot"},
     "figures": {"core", "figures", "signals"},
-    "labs": {"core", "figures", "labs", "estimate", "tree", "rules"},
+    "labs": {"core", "signals", "figures", "labs", "estimate", "tree", "rules"},
     "reporters": {"core", "signals", "figures", "reporters", "messages", "__version__"},
 }
 
