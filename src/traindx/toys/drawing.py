@@ -18,7 +18,7 @@ ROLES: dict[Which, Role] = {"bad": "bad", "good": "good"}
 VALIDATION = Text("{name}, validation", "{name}，验证")
 STEP, LOSS = Text("step", "步"), Text("training loss", "训练损失")
 
-DIVERGED = Text("Diverged at step {step}: from there on the loss is no number.", "在第 {step} 步发散：从这里起，损失已经不是数了。")
+DIVERGED = Text("Diverged at step {step}: from there on the loss is NaN or infinite.", "在第 {step} 步发散：从这里起，损失是 NaN 或无穷大。")
 HIGHER = Text("The faulty program ends at {bad}, the sound one at {good} (measured, mean of the last tenth).",
               "有毛病的程序最后停在 {bad}，正常的程序到 {good}（实测，最后十分之一的平均）。")
 LOWER = Text("The faulty program ends lower: {bad} against {good} (measured, mean of the last tenth). A low training loss does not say "

@@ -47,7 +47,7 @@ def compute(state: State) -> Outcome:
 
 
 VERDICT = Text("{n} parameters × {each} bytes = {static} GB, and {rest} GB of activations: {all} GB at the peak (formula). ",
-               "{n} 个参数 × {each} 字节 = {static} GB，激活再加 {rest} GB：峰值 {all} GB（公式）。")
+               "{n}个参数 × {each} 字节 = {static} GB，激活再加 {rest} GB：峰值 {all} GB（公式）。")
 HALVE = Text("Most of it is activations: halve the batch and accumulate (free), then recompute activations.",
              "大头是激活：先把 batch 减半、累积梯度（不花代价），再开激活重计算。")
 STATES = Text("Most of it is weights, gradients and optimizer: a smaller batch will not help much; a lighter optimizer or sharding will.",
@@ -94,7 +94,7 @@ LAB = Lab(
                   "把参数降到 15 亿，batch 加到 32；再打开激活重计算；再换优化器。"),
     then=Text("24 GB of states become more than 80 GB with the activations; recomputing brings most of that back for about 30 % more time; "
               "8-bit Adam saves about 6 bytes a parameter, and no batch size does that.",
-              "状态是 24 GB，加上激活就超过 80 GB；激活重计算把大半省回来，代价是多花约 30 % 的时间；"
+              "权重、梯度和优化器共 24 GB，加上激活就超过 80 GB；激活重计算把大半省回来，代价是多花约 30 % 的时间；"
               "8-bit Adam 每个参数大约省 6 字节，这是减小 batch 省不出来的。"),
     rules=("memory/out-of-memory", "memory/growth", "memory/graph-kept"),
     knobs=(Slider("parameters", Text("Parameters", "参数量"), tuple(SHAPES), 7.0, same("B")),

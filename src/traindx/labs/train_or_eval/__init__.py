@@ -83,7 +83,7 @@ def _verdict(training: bool, p: float, batch: int, outputs: Tensor, norms: Tenso
 
 CALM = Text("Eval mode: six forwards, one answer, {output} (measured). BatchNorm uses its running statistics: the sample's "
             "neighbours do not matter.",
-            "推理模式：六次前向，答案都是 {output}（实测）。BatchNorm 用的是运行统计量，同批的别的样本不影响它。")
+            "推理模式：六次前向，答案都是 {output}（实测）。BatchNorm 用的是滑动统计量，同批的别的样本不影响它。")
 SPREAD = Text("Train mode: the same input gives answers from {low} to {high} (measured, dropout {p}). ",
               "训练模式：同一个输入，答案从 {low} 到 {high} 不等（实测，dropout {p}）。")
 NORMS = Text("BatchNorm makes between {low} and {high} of the same sample, by its neighbours in a batch of {batch}.",
@@ -125,8 +125,8 @@ def _table(p: float, seeded: int, outputs: Tensor, norms: Tensor | str) -> Table
         (Text("output without dropout", "不丢时的输出"), number((ACTIVATIONS @ WEIGHTS).item()), FORMULA),
         (Text("mean of these six", "这六次的平均"), number(outputs.mean().item()), MEASURED),
         (Text("mean of 4000 forwards in train mode", "训练模式下 4000 次的平均"), number(many(p, seeded)), MEASURED),
-        (Text("running mean (data: {m})", "运行均值（数据：{m}）").fill(m=number(MEAN)), number(mean), MEASURED),
-        (Text("running variance (data: {v})", "运行方差（数据：{v}）").fill(v=number(DEVIATION**2)), number(variance), MEASURED),
+        (Text("running mean (data: {m})", "滑动均值（数据：{m}）").fill(m=number(MEAN)), number(mean), MEASURED),
+        (Text("running variance (data: {v})", "滑动方差（数据：{v}）").fill(v=number(DEVIATION**2)), number(variance), MEASURED),
         (Text("spread of the sample over six batches", "同一个样本在六个 batch 里的散布"), spread, MEASURED))
     return Table((EMPTY, Text("value", "数值"), Text("origin", "来源")), rows)
 
@@ -144,7 +144,7 @@ LAB = Lab(
                "mean is the same. BatchNorm takes the statistics of the batch while training and its running ones while evaluating. "
                "Who forgets model.eval() measures with the behaviour of training.",
                "训练时，dropout 随机丢掉一些单元，推理时一个也不丢；留下的除以 1 − p，平均值因此不变。"
-               "BatchNorm 训练时用这个 batch 的统计量，推理时用攒下来的运行统计量。忘了 model.eval()，就是拿训练时的行为去评估。"),
+               "BatchNorm 训练时用这个 batch 的统计量，推理时用攒下来的滑动统计量。忘了 model.eval()，就是拿训练时的行为去评估。"),
     see=Text("Train mode: six forwards of one input, six answers, and the same sample normalised in six ways.",
              "训练模式：同一个输入前向六次，六个答案；同一个样本放进六个 batch，归一化成六个值。"),
     break_it=Text("Switch the mode. Then go back to train, raise p to 0.8, and take the batch down to 2 and to 1.",
