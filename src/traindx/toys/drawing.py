@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 from traindx.core.rules import all_rules
-from traindx.core.text import EMPTY, Text, number, same
+from traindx.core.text import EMPTY, Text, number
 from traindx.figures import Axis, Chart, Role, Series
 from traindx.labs.lab import Table
 from traindx.messages import ORIGIN
@@ -98,16 +98,20 @@ def said_of(toy: Toy) -> Text:
     if (step := series_of(toy, "bad").diverged_at()) is not None:
         return DIVERGED.fill(step=number(step))
     low, high = end_of(good.loss), end_of(bad.loss) or 0.0
-    if bad.error:
-        return STOPPED.fill(step=bad.steps, error=same(_short(bad.error)))
+    if bad.error.en:
+        return STOPPED.fill(step=bad.steps, error=_short(bad.error))
     if low is None:
         return ALONE.fill(bad=number(high))
     return POINT.fill(bad=number(high), good=number(low)) if len(bad.loss) == 1 else _compared(high, low)
 
 
-def _short(error: str, most: int = 120) -> str:
+def _short(error: Text) -> Text:
     """The first sentence of an exception."""
-    first = error.partition("\n")[0].partition(". ")[0].rstrip(".")
+    return Text(_first(error.en), _first(error.zh))
+
+
+def _first(words: str, most: int = 120) -> str:
+    first = words.partition("\n")[0].partition(". ")[0].rstrip(".。")
     return first if len(first) <= most else first[:most] + "…"
 
 
@@ -130,6 +134,6 @@ def end_of(points: Points) -> float | None:
 
 
 def _why_none(done: Trained) -> Text:
-    if done.error:
-        return RAISED.fill(error=same(_short(done.error)))
+    if done.error.en:
+        return RAISED.fill(error=_short(done.error))
     return NO_CALL if done.steps else NO_STEP

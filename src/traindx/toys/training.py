@@ -20,7 +20,7 @@ from traindx.core.findings import Finding
 from traindx.core.judge import ask
 from traindx.core.recording import Recording
 from traindx.core.rules import all_rules
-from traindx.core.text import Text, same
+from traindx.core.text import EMPTY, Text, same
 from traindx.core.trials import Budget, Program, Trace, Trial
 from traindx.engine.local import LocalEngine
 from traindx.figures import Series
@@ -33,7 +33,7 @@ Points = tuple[tuple[float, float], ...]
 BUDGET = Budget(steps=2000, seconds=20.0)
 POINTS = 60  # of a curve that is kept
 DIGITS = 5
-FORMAT = 1  # of what is kept
+FORMAT = 2  # of what is kept
 
 
 class Cancelled(Exception):
@@ -48,7 +48,7 @@ class Trained:
     validation: Points = ()
     steps: int = 0
     ended: str = "lost"
-    error: str = ""
+    error: Text = EMPTY
     seconds: float = 0.0
 
 
@@ -159,7 +159,7 @@ def trained(trace: Trace, recording: Recording | None = None) -> Trained:
     if not losses and recording is not None:
         losses = [(float(step), loss) for step, loss in recording.series.get("loss", ())]
     validation = [(float(step), loss) for step, loss in trace.validation]
-    return Trained(_short(losses), _short(validation), len(trace.steps), trace.ended, trace.error, round(trace.seconds, 3))
+    return Trained(_short(losses), _short(validation), len(trace.steps), trace.ended, trace.why, round(trace.seconds, 3))
 
 
 def _short(points: list[tuple[float, float]]) -> Points:
