@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import runpy
 import signal
 import subprocess
@@ -19,11 +20,14 @@ from torch.overrides import _len_torch_function_stack
 
 torch.set_num_threads(1)
 from traindx.core.judge import judge
+from traindx.core.ranks import judge_ranks
 from traindx.core.recording import Recording
+from traindx.core.rules import all_rules
 
 ROOT = Path(__file__).parent.parent
 
 
+RANKS = re.compile(r"^# run: torchrun --nproc-per-node (\d+)", re.MULTILINE)  # the first line of a program of several ranks
 COMPILES = ("torch.jit", ".compile(", "torch.export", "symbolic_trace", "threading.Thread(")  # not safe in a fork of a process that did so
 
 
@@ -65,7 +69,7 @@ def _in_fresh_python(script: Path, folder: Path, seconds: float, args: tuple[str
     return subprocess.run([sys.executable, "-c", code], timeout=seconds).returncode
 
 
-def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: int | None, looks: dict | None = None) -> int:
+def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: int | None, looks: dict | None = None, watched: bool = True) -> int:
     from traindx.probes import sites
     from traindx.probes.install import install
     from traindx.probes.recorder import Recorder
@@ -77,6 +81,9 @@ def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: in
     sys.path.insert(0, str(script.parent))
     os.chdir(script.parent)
     sites.main_script(str(script))
+    if not watched:
+        runpy.run_path(str(script), run_name="__main__")
+        return 0
     session = install(Recorder(folder), max_steps, looks)
     how, error, status, ended_by = "finished", None, 0, None
     try:
@@ -91,15 +98,77 @@ def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: in
     return status
 
 
+def watch_ranks(script: Path, folder: Path, count: int, seconds: float = 600, args: tuple[str, ...] = (), watched: bool = True) -> Recording:
+    """Runs a script on ``count`` ranks, each in a fork of its own, as torchrun would; the recording of rank 0, which holds those of all."""
+    children = {_rank_in_child(script, folder, args, rank, count, watched): rank for rank in range(count)}
+    statuses = _statuses(children, time.monotonic() + seconds)
+    recordings = {rank: Recording.read(folder / str(rank)) for rank in range(count)}
+    recordings[0].ranks = recordings
+    recordings[0].status = max(statuses.values())
+    (folder / "output.txt").write_text("".join((folder / str(rank) / "output.txt").read_text() for rank in range(count)))
+    return recordings[0]
+
+
+def _rank_in_child(script: Path, folder: Path, args: tuple[str, ...], rank: int, count: int, watched: bool) -> int:
+    (folder / str(rank)).mkdir()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            store, port = _met(folder / "port", rank)
+            os.environ.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "True", "RANK": str(rank),
+                               "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)})
+            status = _run_script(script, folder / str(rank), args, None, watched=watched)
+            del store
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    return child
+
+
+def _met(file: Path, rank: int) -> tuple[object, str]:
+    """Rank 0 holds the store, on a port that the system picks; the others are told by a file."""
+    if rank == 0:
+        store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        file.with_suffix(".new").write_text(str(store.port))
+        file.with_suffix(".new").rename(file)
+        return store, str(store.port)
+    while not file.exists():
+        time.sleep(0.005)
+    return None, file.read_text()
+
+
+def _statuses(children: dict[int, int], deadline: float) -> dict[int, int]:
+    """Exit statuses by rank; those that are not over at the deadline are killed."""
+    left, statuses = dict(children), {}
+    while left:
+        for child in list(left):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                statuses[left.pop(child)] = abs(os.waitstatus_to_exitcode(status))
+        if time.monotonic() > deadline:
+            for child in left:
+                os.kill(child, signal.SIGKILL)
+        time.sleep(0.01)
+    return statuses
+
+
 @pytest.fixture
 def observe(tmp_path):
-    """observe(source or path) -> Recording of that script."""
+    """observe(source or path) -> Recording of that script; of rank 0 where it is one of several ranks."""
     def run(source, **options) -> Recording:
         script = source if isinstance(source, Path) else tmp_path / "script.py"
         if not isinstance(source, Path):
             script.write_text(source)
         folder = tmp_path / f"recording-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
+        if (ranks := RANKS.search(script.read_text(encoding="utf-8"))) is not None:
+            recording = watch_ranks(script, folder, int(ranks[1]), **options)
+            recording.output = (folder / "output.txt").read_text()
+            return recording
         status = watch_in_child(script, folder, **options)
         recording = Recording.read(folder)
         recording.status = status
@@ -113,7 +182,7 @@ def diagnose(observe):
     """diagnose(source or path) -> Report of that script."""
     def run(source, **options):
         recording = observe(source, **options)
-        report = judge(recording)
+        report = judge_ranks(recording, all_rules().values()) if recording.ranks else judge(recording)
         report.metadata["output"] = recording.output
         return report
     return run

@@ -10,11 +10,14 @@ from traindx.core.findings import Report, Verdict
 from traindx.core.judge import judge
 from traindx.core.observed import MAX_STEPS, Ended, ProbeFailed
 from traindx.core.observed.program import BackwardCall, Window
+from traindx.core.ranks import judge_ranks
 from traindx.core.recording import Recording
 from traindx.core.rules import UnknownRule, all_rules, matching
 from traindx.core.text import EMPTY, Text
 from traindx.errors import UsageError
 from traindx.launch import Outcome
+from traindx.ranks import Gathered
+from traindx.ranks import remarks as ranks_remarks
 
 
 def chosen(select: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
@@ -35,7 +38,7 @@ def diagnose(recording: Recording, rules: Collection[str] | None = None) -> Repo
     """Judges the recording by the rules named; the others are told as not checked."""
     known = all_rules()
     asked = [rule for name, rule in known.items() if rules is None or name in rules]
-    report = judge(recording, asked)
+    report = judge_ranks(recording, asked) if len(recording.ranks) > 1 else judge(recording, asked)
     judged = {verdict.rule: verdict for verdict in report.verdicts}
     report.verdicts = [judged.get(name) or Verdict(name, "not-checked", messages.LEFT_OUT) for name in known]
     report.steps = recording.steps
@@ -44,9 +47,14 @@ def diagnose(recording: Recording, rules: Collection[str] | None = None) -> Repo
     return report
 
 
-def after_run(recording: Recording, outcome: Outcome, rules: Collection[str] | None = None) -> Report:
-    """The report on a script that ``traindx run`` has run."""
+def after_run(recording: Recording, outcome: Outcome, rules: Collection[str] | None = None, ranks: Gathered | None = None) -> Report:
+    """The report on a script that ``traindx run`` has run; ``ranks`` is what all ranks left, where there are several."""
+    if ranks is not None:
+        recording.ranks = ranks.recordings
     report = diagnose(recording, rules)
+    if ranks is not None and ranks.ends:
+        report.ranks = tuple(ranks.ends)
+        report.remarks += ranks_remarks(ranks)
     report.status, report.seconds = outcome.status, outcome.seconds
     report.stopped = stopped_by(recording, outcome)
     if (why := no_training(recording, outcome.status != 0)) is not None:

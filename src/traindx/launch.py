@@ -35,19 +35,19 @@ def command_for(script: str | None, module: str | None, args: Sequence[str]) -> 
 
 
 def launch(command: Sequence[str], folder: Path, settings: dict[str, Any],
-           watch: Callable[[Recording], None] = lambda recording: None, stdout: Any = None) -> Outcome:
+           watch: Callable[[Recording], None] = lambda recording: None, stdout: Any = None, grouped: bool = False) -> Outcome:
     """Runs ``command`` to its end.
 
     ``watch`` is called with the recording: once while it is empty and the script has only just begun, then about ten
     times a second when there is news.
-    ``stdout`` is where the script's output goes, if not to our own.
+    ``stdout`` is where the script's output goes, if not to our own. ``grouped``: whoever signals us signals our whole process group.
     """
     environment = dict(os.environ)
     environment["TRAINDX_BOOT"] = json.dumps({"folder": str(folder.resolve()), **settings})
     environment["PYTHONPATH"] = os.pathsep.join([str(BOOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     began = time.monotonic()
     child = subprocess.Popen(command, env=environment, stdout=stdout)
-    with _passing_signals_to(child):
+    with _passing_signals_to(child, grouped):
         from traindx.core.recording import Recording, Tail  # what we need ourselves is made ready while the script starts
         recording = Recording()
         tail = Tail(folder, recording)
@@ -74,13 +74,15 @@ def _while_running(child: subprocess.Popen[bytes]) -> Iterator[None]:
 class _passing_signals_to:
     """A signal to us is handed on, but not the Ctrl-C that reaches the child from the terminal itself."""
 
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], grouped: bool = False) -> None:
         self.child = child
+        self.grouped = grouped
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> None:
         def hand_on(number: int, frame: Any) -> None:
-            self.child.send_signal(number)
+            if not self.grouped:
+                self.child.send_signal(number)
 
         def hand_on_once(number: int, frame: Any) -> None:
             if not _terminal_sends_to_us():

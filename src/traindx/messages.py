@@ -31,6 +31,9 @@ FIX = Text("Fix", "怎么改")
 ALSO = Text("Also", "相关位置")
 EXPLAINS = Text("Explains", "由此引起")
 PROOF = Text("Proof", "对照实验")
+RANKS = Text("Ranks", "进程 (rank)")
+ALL_RANKS = Text("{ranks} (all)", "{ranks}（全部）")
+SOME_RANKS = Text("{ranks} (of {world})", "{ranks}（共 {world} 个）")
 OUTCOME = {"proved": Text("proved", "已证实"), "refuted": Text("refuted", "已排除"), "undecided": Text("undecided", "无法判定")}
 PROVED = Text("{outcome}: {why}", "{outcome}：{why}")
 REFUTED = Text("Withdrawn after an experiment:", "经对照实验撤回：")
@@ -162,6 +165,8 @@ NO_RULE_LEFT = Text("--select and --ignore together leave no rule to judge",
                     "--select 和 --ignore 合起来一条规则也不剩")
 CANNOT_WRITE = Text("{option} {file} cannot be written: {problem}", "写不了 {option} {file}：{problem}")
 CANNOT_PROVE = Text("No experiment could be run: {problem}.", "对照实验跑不起来：{problem}。")
+NOT_PROVED_WITH_RANKS = Text("Nothing was proved: experiments re-run a program of one process, and this one has several ranks.",
+                             "没有做对照实验：实验只能重跑单进程的程序，这个程序有多个进程 (rank)。")
 CANNOT_RECORD = Text("traindx: {folder} cannot be written ({problem}); the run goes on unrecorded",
                      "traindx：{folder} 不可写（{problem}）；照常运行，只是不留记录")
 NOT_A_COUNT = Text("argument --max-steps: must be a whole number above 0, but is {value!r}",

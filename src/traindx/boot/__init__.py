@@ -50,19 +50,31 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
 
 def _watch(settings: dict[str, Any]) -> None:
     try:
-        from traindx.probes import sites
+        from traindx.probes import launching, sites
         from traindx.probes.install import install
         from traindx.probes.recorder import Recorder
         if settings.get("script"):
             sites.main_script(settings["script"])
         session = install(Recorder(Path(settings["folder"])), settings.get("max_steps"), settings.get("looks"))
         session.began = _began
+        launching.pass_on(session, {key: value for key, value in settings.items() if key != "rank"}, os.path.dirname(os.path.abspath(__file__)))
+        if settings.get("rank") is not None:
+            _leave_a_stack(settings["folder"])
     except Exception as problem:
         if os.environ.get("TRAINDX_DEBUG"):
             raise
         _not_watching(problem, settings["folder"])
         return
     atexit.register(_end, session)
+
+
+def _leave_a_stack(folder: str) -> None:
+    """A launcher ends ranks that hang by SIGTERM: where this one was is then written down, and the signal goes its way."""
+    import faulthandler
+    import signal
+    if hasattr(faulthandler, "register") and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        file = open(Path(folder) / "stack.txt", "w")  # noqa: SIM115  as long as the process lives
+        faulthandler.register(signal.SIGTERM, file=file, all_threads=True, chain=True)
 
 
 def _not_watching(problem: Exception, folder: str) -> None:

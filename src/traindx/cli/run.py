@@ -6,8 +6,8 @@ import importlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from traindx.launch import Outcome
     from traindx.live import Live
     from traindx.mirrors import Following
+    from traindx.ranks import Place
     from traindx.runs.folder import RunFolder
 
 ABOUT = messages.RUN_ABOUT
@@ -171,27 +172,71 @@ def check_report_file(option: str, file: str | None) -> None:
 
 def _watch(target: Target, settings: Settings, rules: frozenset[str] | None, language: Language) -> int:
     """``rules`` None: all of them. Before the script is started, only what it needs is imported."""
-    from traindx import launch
-    with _folder(target, settings, language) as (folder, record):
+    place = _place()
+    if place is not None and not place.leads:
+        return _follow(place, target, settings, language)
+    with _folder(target, settings, language) as (folder, record), _meeting(place, folder):
         copying = _mirrors(target, settings, folder, record, language)
         watcher = _Watcher(rules, language, record)
-        outcome = launch.launch(
-            launch.command_for(target.script, target.module, target.args), folder,
-            {"script": target.file, "max_steps": settings.max_steps}, watcher, sys.stderr if settings.json == "-" else None)
+        outcome = _launch(target, settings, folder, place, watcher)
         from traindx.diagnosis import after_run
-        report = after_run(outcome.recording, outcome, rules)
+        from traindx.ranks import gathered
+        report = after_run(outcome.recording, outcome, rules, gathered(place, folder, outcome))
         report.script = target.shown
         report.run = str(record.path) if record else None
         found = {judged.rule for judged in report.findings}
         report.remarks += [messages.WITHDRAWN.fill(rule=rule) for rule in watcher.said if rule not in found]
-        if settings.prove:
+        if settings.prove and report.ranks:
+            report.remarks.append(messages.NOT_PROVED_WITH_RANKS)
+        elif settings.prove:
             _prove(report, target, language)
         _write_reports(report, outcome, record, settings, language)
         for mirror in copying:
             mirror.finish(_status_of(outcome), sorted(found))
         if record is not None and outcome.recording.steps:
-            _conclude(record, language, ask=not settings.no_ask)
+            _conclude(record, language, ask=not settings.no_ask and place is None)
     return outcome.status or _fail_on(report, settings.fail_on)
+
+
+def _place() -> Place | None:
+    """Ours among several ranks; asked only where a launcher has said that there are ranks."""
+    if "RANK" not in os.environ:
+        return None
+    from traindx.ranks import place_from
+    return place_from(os.environ)
+
+
+def _meeting(place: Place | None, folder: Path) -> AbstractContextManager[None]:
+    """The other ranks are told the run folder meanwhile."""
+    if place is None:
+        return nullcontext()
+    from traindx.ranks import meeting
+    return meeting(place, folder)
+
+
+def _launch(target: Target, settings: Settings, folder: Path, place: Place | None, watch: Callable[[Recording], None]) -> Outcome:
+    from traindx import launch
+    grouped = False
+    if place is not None:
+        from traindx.ranks import signalled_as_a_group
+        grouped = signalled_as_a_group(os.environ)
+    return launch.launch(
+        launch.command_for(target.script, target.module, target.args), folder,
+        {"script": target.file, "max_steps": settings.max_steps, "rank": place.rank if place else None}, watch,
+        sys.stderr if settings.json == "-" else None, grouped)
+
+
+def _follow(place: Place, target: Target, settings: Settings, language: Language) -> int:
+    """Another rank than the one that reports: its recording goes to that one's run folder, and it says nothing."""
+    from traindx import ranks
+    home = ranks.met(place)
+    if home is None:
+        _complain(ranks.NO_MEETING.fill(rank=place.rank, leader=place.leader), language)
+        with tempfile.TemporaryDirectory(prefix="traindx-") as folder:
+            return _launch(target, settings, Path(folder), place, lambda recording: None).status
+    outcome = _launch(target, settings, home, place, lambda recording: None)
+    ranks.say_end(home, outcome)
+    return outcome.status
 
 
 def _mirrors(target: Target, settings: Settings, folder: Path, record: RunFolder | None, language: Language) -> list[Following]:

@@ -42,6 +42,7 @@ class Finding:
     level: Level | None = None
     title: Text | None = None
     explains: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()  # the guilty ones, where several ranks were compared
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Judged:
     experiment: str | None = None
     explains: tuple[str, ...] = ()
     explained_by: str | None = None
+    ranks: tuple[int, ...] = ()  # on which it holds; () where one process trains
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,19 @@ class Proof:
     curves: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class RankEnd:
+    """How one rank came to its end. ``status`` is None where nobody was there to see it; ``seen``: it left a recording."""
+
+    rank: int
+    status: int | None = None
+    steps: int = 0
+    seconds: float | None = None
+    stopped: str | None = None
+    where: Site | None = None
+    seen: bool = True
+
+
 @dataclass
 class Report:
     """Everything that is said about one recording, cause first."""
@@ -98,3 +113,4 @@ class Report:
     metadata: dict[str, Any] = field(default_factory=dict)
     proofs: dict[str, Proof] = field(default_factory=dict)  # by rule, where experiments were run
     refuted: list[Judged] = field(default_factory=list)  # withdrawn after an experiment
+    ranks: tuple[RankEnd, ...] = ()  # where several ranks train together

@@ -36,9 +36,14 @@ def judge(recording: Recording, rules: Iterable[Rule] | None = None) -> Report:
         said, verdict = ask(rule, recording)
         found += said
         report.verdicts.append(verdict)
+    return closed(report, found, recording.of(ProbeFailed))
+
+
+def closed(report: Report, found: list[Judged], failed: Iterable[ProbeFailed]) -> Report:
+    """The report with what was found, in order, and with what could not be looked at, each probe once."""
     kept, report.suppressed = _split_suppressed(found)
     report.findings = in_order(kept)
-    report.remarks += [_SWITCHED_OFF.fill(probe=p.probe, error=p.error) for p in recording.of(ProbeFailed)]
+    report.remarks += dict.fromkeys(_SWITCHED_OFF.fill(probe=p.probe, error=p.error) for p in failed)
     return report
 
 
@@ -53,7 +58,7 @@ def ask(rule: Rule, recording: Recording) -> tuple[list[Judged], Verdict]:
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"
         return [], Verdict(rule.name, "not-checked", _BROKEN.fill(error=error))
-    return _merge_places(said), Verdict(rule.name, "found" if said else "clear")
+    return merged(said), Verdict(rule.name, "found" if said else "clear")
 
 
 def meet(need: Any, recording: Recording) -> Any:
@@ -78,7 +83,7 @@ def _judged(rule: Rule, finding: Finding) -> Judged:
                   rule.experiment, rule.explains + finding.explains)
 
 
-def _merge_places(said: list[Judged]) -> list[Judged]:
+def merged(said: list[Judged]) -> list[Judged]:
     """A rule at several places is one finding with ``also``."""
     if len(said) < 2:
         return said

@@ -43,6 +43,7 @@ class Recording:
         self._count = 0
         self.series: dict[str, list[tuple[int, float]]] = {}
         self.lost = 0
+        self.ranks: dict[int, Recording] = {}  # of every rank, this one's own among them, where several train together
         for observation in observations:
             self.add(observation)
 

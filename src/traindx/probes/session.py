@@ -15,6 +15,7 @@ from torch._C import DisableTorchFunction
 
 from traindx.core.observed import MAX_STEPS, Ended, Observation, ProbeFailed, Site
 from traindx.core.observed.program import Event
+from traindx.probes import sites
 from traindx.probes.budget import Budget
 from traindx.probes.calls import BackwardRun, ClipRun, ForwardRun, Given, LossRun, ReadRun, ScalerRun, StepRun
 from traindx.probes.ids import Ids
@@ -357,7 +358,7 @@ class Session:
         steps = self.step - 1
         self.problem = None
         self.recorder.flush()
-        self.emit(Ended(step=steps, how=how, steps=steps, seconds=time.perf_counter() - self.began, error=error))
+        self.emit(Ended(step=steps, how=how, steps=steps, seconds=time.perf_counter() - self.began, error=error, site=sites.raised_at(problem)))
         self.active = False
 
     def close(self) -> None:

@@ -73,6 +73,16 @@ def here(depth: int = 1) -> Site | None:
     return None
 
 
+def raised_at(problem: BaseException | None) -> Site | None:
+    """The user's innermost line in an exception's traceback."""
+    found, trace = None, problem.__traceback__ if problem is not None else None
+    while trace is not None:
+        if is_user(trace.tb_frame.f_code.co_filename):
+            found = trace
+        trace = trace.tb_next
+    return at(found.tb_frame.f_code.co_filename, found.tb_lineno, found.tb_frame.f_code.co_name) if found is not None else None
+
+
 def of_frame(frame: FrameType, filename: str) -> Site:
     """Remembered by instruction: a frame works its line out anew each time."""
     code = frame.f_code

@@ -88,6 +88,8 @@ def _facts(judged: Judged, report: Report) -> Iterator[tuple[Text, str]]:
         yield messages.ALSO, "".join(places)
     if folded := words.folded_under(judged, report):
         yield messages.EXPLAINS, "<br>".join(f"<code>{escape(j.rule)}</code> {both(j.title)}" for j in folded)
+    if judged.ranks:
+        yield messages.RANKS, both(words.ranks_of(judged.ranks, len(report.ranks)))
     yield messages.CONFIDENCE_IS, both(words.confidence_of(judged))
 
 

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from traindx import __version__
-from traindx.core.findings import Evidence, Judged, Proof, Report
+from traindx.core.findings import Evidence, Judged, Proof, RankEnd, Report
 from traindx.core.observed import Site
 from traindx.core.text import Language, Text
 from traindx.signals.monitors import SIX
@@ -22,7 +22,7 @@ def render(report: Report, language: Language, indent: int | None = 1) -> str:
 
 def document(report: Report, language: Language) -> dict[str, Any]:
     """The report as JSON values, texts in one language. NaN and Inf are null, named in a sibling ``nonfinite``."""
-    return {
+    told = {
         "schema": SCHEMA, "traindx": __version__, "script": report.script, "language": language,
         "exit": {"status": report.status, "steps": report.steps, "seconds": round(report.seconds, 3),
                  "stopped": report.stopped},
@@ -37,6 +37,12 @@ def document(report: Report, language: Language) -> dict[str, Any]:
         "remarks": [remark.say(language) for remark in report.remarks],
         "lost_lines": report.lost_lines, "run": report.run,
     }
+    return told | {"ranks": [rank_as_json(rank) for rank in report.ranks]} if report.ranks else told
+
+
+def rank_as_json(rank: RankEnd) -> dict[str, Any]:
+    return {"rank": rank.rank, "status": rank.status, "steps": rank.steps, "seconds": rank.seconds, "stopped": rank.stopped,
+            "where": _place(rank.where), "seen": rank.seen}
 
 
 def _proved(judged: Judged, report: Report, language: Language) -> dict[str, Any]:
@@ -45,7 +51,7 @@ def _proved(judged: Judged, report: Report, language: Language) -> dict[str, Any
 
 def finding_as_json(judged: Judged, language: Language, proof: Proof | None = None) -> dict[str, Any]:
     finding = judged.finding
-    return {
+    told = {
         "rule": judged.rule, "level": judged.level, "title": judged.title.say(language),
         "cause": finding.cause.say(language), "fix": finding.fix.say(language),
         "where": _place(finding.where), "also": [_place(site) for site in finding.also],
@@ -54,6 +60,7 @@ def finding_as_json(judged: Judged, language: Language, proof: Proof | None = No
         "explains": list(judged.explains), "explained_by": judged.explained_by, "experiment": judged.experiment,
         "proof": proof_as_json(proof, language) if proof else None,
     }
+    return told | {"ranks": list(judged.ranks)} if judged.ranks else told
 
 
 def proof_as_json(proof: Proof, language: Language) -> dict[str, Any]:

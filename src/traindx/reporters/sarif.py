@@ -59,6 +59,8 @@ def _result(judged: Judged, index: int, language: Language) -> dict[str, Any]:
         "properties": {"confidence": finding.confidence, "explainedBy": judged.explained_by,
                        "evidence": [words.evidence_of(evidence).say(language) for evidence in finding.evidence]},
     }
+    if judged.ranks:
+        result["properties"]["ranks"] = list(judged.ranks)
     if finding.also:
         result["relatedLocations"] = [_location(site) | {"id": number} for number, site in enumerate(finding.also, 1)]
     return result

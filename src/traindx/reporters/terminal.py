@@ -14,7 +14,8 @@ from traindx.reporters.style import COLUMNS, PLAIN, Style
 from traindx.signals.monitors import Monitor, Monitors
 
 LEAD = f"── {messages.NAME} ── "
-LABELS = (messages.CAUSE, messages.EVIDENCE, messages.FIX, messages.ALSO, messages.EXPLAINS, messages.CONFIDENCE_IS, messages.PROOF)
+LABELS = (messages.CAUSE, messages.EVIDENCE, messages.FIX, messages.ALSO, messages.EXPLAINS, messages.RANKS, messages.CONFIDENCE_IS,
+          messages.PROOF)
 PLACES = 3  # that a finding shows beside its first
 REASONS = 3
 FLAT = 0.05  # relative change under which a curve is called flat
@@ -76,6 +77,8 @@ class Page:
         yield from self.labelled(messages.ALSO, self._also(finding.also))
         folded = [same(other.rule) for other in words.folded_under(judged, self.report)]
         yield from self.labelled(messages.EXPLAINS, [words.joined(folded)] if folded else [])
+        if judged.ranks:
+            yield from self.labelled(messages.RANKS, [words.ranks_of(judged.ranks, len(self.report.ranks))])
         if finding.confidence != "certain":
             yield from self.labelled(messages.CONFIDENCE_IS, [words.confidence_of(judged)])
         if (proof := self.report.proofs.get(judged.rule)) is not None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from traindx import messages
@@ -71,6 +72,12 @@ def confidence_of(judged: Judged) -> Text:
     word = messages.CONFIDENCE[judged.finding.confidence]
     because = judged.finding.because
     return messages.REASON.fill(word=word, reason=because) if because.en else word
+
+
+def ranks_of(ranks: Sequence[int], world: int) -> Text:
+    """Which ranks, and whether these are all."""
+    listed = same(", ".join(map(str, ranks)))
+    return messages.ALL_RANKS.fill(ranks=listed) if len(ranks) == world else messages.SOME_RANKS.fill(ranks=listed, world=world)
 
 
 def proof_of(proof: Proof) -> Text:

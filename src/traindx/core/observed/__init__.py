@@ -67,6 +67,7 @@ class Ended(Observation):
     steps: int
     seconds: float
     error: str | None = None
+    site: Site | None = None  # the user's line that was running when ``error`` was raised
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,7 @@ _WORDS = {
     "ScalerFitted": Text("a fitted scikit-learn scaler", "拟合过的 scikit-learn 缩放器"),
     "ScalerUse": Text("a GradScaler", "GradScaler"),
     "SchedulerMade": Text("a learning-rate scheduler", "学习率调度器"),
+    "SamplerEpochs": Text("a DistributedSampler that shuffles what is trained on", "训练所用的、会打乱的 DistributedSampler"),
     "SecondName": Text("weights kept under a second name", "用另一个名字留存的权重"),
     "SeedsAtStart": Text("the building of a model", "模型的构建"),
     "StateLoaded": Text("a checkpoint that was loaded", "载入的检查点"),
@@ -64,6 +65,7 @@ _WORDS = {
     "UpdateSeen": Text("a parameter update that could be measured", "能测量的参数更新"),
     "WeightsLoaded": Text("a call of load_state_dict", "对 load_state_dict 的调用"),
     "Window": Text("a training step", "训练步"),
+    "WrapperUse": Text("a module under DistributedDataParallel", "用 DistributedDataParallel 包装的模块"),
     "Written": Text("a parameter written to by hand", "手工改写的参数"),
 }
 

@@ -1,0 +1,22 @@
+# run: torchrun --nproc-per-node 2 good.py
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+torch.distributed.init_process_group("gloo")
+rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+torch.manual_seed(0)
+x = torch.randn(256, 8)
+y = (x[:, 0] > 0).long()
+model = DistributedDataParallel(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+torch.manual_seed(rank)  # each rank draws rows of its own
+for step in range(12):
+    rows = torch.randint(0, 256, (48 if rank == 0 else 8,))
+    count = torch.tensor(float(len(rows)))
+    torch.distributed.all_reduce(count)
+    loss = nn.functional.cross_entropy(model(x[rows]), y[rows]) * len(rows) * world / count
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+torch.distributed.destroy_process_group()

@@ -1,0 +1,24 @@
+# run: torchrun --nproc-per-node 1 ranks_only_one.py
+"""A launcher that starts a single rank."""
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+torch.distributed.init_process_group("gloo")
+torch.manual_seed(0)
+x = torch.randn(256, 8)
+y = (x[:, 0] > 0).long()
+data = TensorDataset(x, y)
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=32, sampler=sampler)
+model = DistributedDataParallel(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    sampler.set_epoch(epoch)
+    for rows, labels in loader:
+        loss = nn.functional.cross_entropy(model(rows), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+torch.distributed.destroy_process_group()
