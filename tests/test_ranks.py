@@ -14,6 +14,7 @@ import pytest
 
 from conftest import dump, loud, watch_ranks
 from traindx import ranks
+from traindx.cli import main
 from traindx.core.findings import Finding, Judged, RankEnd, Report
 from traindx.core.observed import Ended, Site
 from traindx.core.observed.program import Event, Window
@@ -285,6 +286,14 @@ def test_the_launcher_tells_the_place():
                                      {"LOCAL_RANK": "9"}, {"LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}])
 def test_one_process_has_no_place(changed):
     assert ranks.place_from({**TOLD, **changed}) is None and ranks.place_from({}) is None
+
+
+@pytest.mark.parametrize("command", ["exam", "shapes", "data", "memory"])
+def test_commands_for_one_process_say_so(command, monkeypatch, capsys):
+    for name, value in TOLD.items():
+        monkeypatch.setenv(name, value)
+    assert main([command, "--lang", "en", "train.py"]) == 2
+    assert "one of 8 ranks" in capsys.readouterr().err
 
 
 def test_a_file_that_a_former_run_left_tells_nothing(tmp_path, monkeypatch):

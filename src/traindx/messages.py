@@ -165,6 +165,11 @@ NO_RULE_LEFT = Text("--select and --ignore together leave no rule to judge",
                     "--select 和 --ignore 合起来一条规则也不剩")
 CANNOT_WRITE = Text("{option} {file} cannot be written: {problem}", "写不了 {option} {file}：{problem}")
 CANNOT_PROVE = Text("No experiment could be run: {problem}.", "对照实验跑不起来：{problem}。")
+ONE_PROCESS_ONLY = Text(
+    "traindx {command} runs a script as one process, and was started as one of {world} ranks. Start it without the launcher; for several ranks "
+    "there is: torchrun ... -m traindx run SCRIPT",
+    "traindx {command} 只按单进程运行脚本，现在却是作为 {world} 个进程 (rank) 之一启动的。请不要用启动器；"
+    "多进程请用：torchrun ... -m traindx run SCRIPT")
 NOT_PROVED_WITH_RANKS = Text("Nothing was proved: experiments re-run a program of one process, and this one has several ranks.",
                              "没有做对照实验：实验只能重跑单进程的程序，这个程序有多个进程 (rank)。")
 CANNOT_RECORD = Text("traindx: {folder} cannot be written ({problem}); the run goes on unrecorded",

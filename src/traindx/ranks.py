@@ -44,8 +44,8 @@ RANK_ENDED = Text("Rank {rank} ended first: {how}{where}, after {steps} steps.",
 RANK_TOO = Text("Rank {rank} then: {how}{where}, after {steps} steps.", "随后进程 {rank}：{how}{where}，走了 {steps} 步。")
 RANK_STILL = Text("Rank {rank} still ran{where} when this was written; it had made {steps} steps.",
                   "写这份报告时进程 {rank} 还在运行{where}，已走 {steps} 步。")
-RANK_SILENT = Text("Rank {rank} ended without a last word{where}, after {steps} steps: it was killed.",
-                   "进程 {rank} 没有留下最后的话就结束了{where}，走了 {steps} 步：它是被强行终止的。")
+RANK_SILENT = Text("Rank {rank} ended without a last word{where}, after {steps} steps: it was killed, or left by os._exit.",
+                   "进程 {rank} 没有留下最后的话就结束了{where}，走了 {steps} 步：它是被强行终止的，或者自己用 os._exit 退出。")
 RANK_UNSEEN = Text("Rank {rank} left no recording: what is said here does not speak of it.", "进程 {rank} 没有留下记录，这里的结论不包括它。")
 AT = Text(" at {place}", "（在 {place}）")
 BY_SIGNAL = Text("killed by {name}", "收到 {name} 而终止")

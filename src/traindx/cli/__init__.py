@@ -31,6 +31,7 @@ COMMANDS = (
     "studio",
 )
 BAD_USAGE = 2
+ALONE = ("exam", "memory", "shapes", "data")  # run the script as one process
 
 
 class Parser(argparse.ArgumentParser):
@@ -68,9 +69,18 @@ def _run(words: list[str], language: Language) -> int:
         parser.print_help(sys.stderr)
         return BAD_USAGE
     options = parser.parse_args(words)
+    _refuse_ranks(words[0])
     status: int = options.command_run(options)
     sys.stdout.flush()
     return status
+
+
+def _refuse_ranks(command: str) -> None:
+    """Raises UsageError where a launcher starts several of what can only be one."""
+    if command in ALONE and "RANK" in os.environ:
+        from traindx.ranks import place_from
+        if (place := place_from(os.environ)) is not None:
+            raise UsageError(messages.ONE_PROCESS_ONLY.fill(command=command, world=place.world))
 
 
 def build_parser(language: Language, asked: Sequence[str] = ()) -> Parser:

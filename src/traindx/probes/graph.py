@@ -232,6 +232,8 @@ def hold(nodes: list[Any]) -> list[Held]:
 def suspects(held: list[Held], backward: bool) -> Iterator[Suspect]:
     """Those whose operand is wrong for the forward or for the backward."""
     for item in held:
+        if not readable(item.tensor):  # its memory was taken away meanwhile
+            continue
         for reason, test in item.risk.backward if backward else item.risk.forward:
             wrong = test(item.tensor)
             bad = int(wrong.sum())

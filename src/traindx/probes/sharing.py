@@ -97,11 +97,11 @@ class Sharing(Probe):
     def _drawn(self, before: dict[str, str], iterator: Any) -> None:
         after = states()
         owner = _owner.get(iterator, (None, 0))[0]
-        loader = owner() if owner is not None else None
+        made_at = _made_at.get(owner()) if owner is not None and owner() is not None else None
         moved = tuple(name for name in after if before.get(name) != after[name])
         self._draws = SampleDraws(
             step=self.session.step, key=f"draws-{self.session.step}", generators=moved, before=tuple(before.get(name, "") for name in moved),
-            after=tuple(after[name] for name in moved), site=_made_in(iterator), loader_site=_made_at.get(loader) if loader is not None else None)
+            after=tuple(after[name] for name in moved), site=_made_in(iterator), loader_site=made_at)
 
 
 def _made_in(iterator: Any) -> Site | None:

@@ -1,6 +1,7 @@
 """Looking at tensors without touching them: what may be looked at, and small facts of it."""
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -14,18 +15,25 @@ _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _strided = torch.strided
 item, total = torch._C.TensorBase.item, torch._C.TensorBase.sum  # past whoever watches them
 SAMPLE = 4096
+FSDP = "torch.distributed.fsdp"  # as long as it is not imported, nobody frees what may be looked at
 
 
 def plain(value: Any) -> bool:
     """A strided, materialised tensor that may be read: not a subclass, not under vmap or grad transforms, not meta or sparse."""
     return (type(value) in _PLAIN and value.layout is _strided and not value.is_meta and not _is_wrapped(value)
-            and not value.is_quantized and not value.is_nested)
+            and not value.is_quantized and not value.is_nested and not (FSDP in sys.modules and is_freed(value)))
 
 
 def readable(value: Any) -> bool:
     """Plain and on the CPU: reading it costs no device synchronisation."""
     return (type(value) in _PLAIN and value.is_cpu and value.layout is _strided and not _is_wrapped(value)
-            and not value.is_quantized and not value.is_nested)  # asking for ``device`` costs ten times as much
+            and not value.is_quantized and not value.is_nested  # asking for ``device`` costs ten times as much
+            and not (FSDP in sys.modules and is_freed(value)))
+
+
+def is_freed(value: Tensor) -> bool:
+    """FSDP takes the memory of gathered parameters away after use and leaves the tensors: reading one would end the process."""
+    return value.untyped_storage().size() == 0 and value.numel() > 0
 
 
 def tensors_in(value: Any, limit: int = 16) -> Iterator[Tensor]:
