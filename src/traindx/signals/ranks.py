@@ -90,6 +90,19 @@ class Replicas:
         return [replica for replica in self.each if replica.shares_gradients and len(replica.ranks) > 1]
 
 
+@dataclass(frozen=True)
+class Copies(Replicas):
+    """Those that every rank has whole."""
+
+    @classmethod
+    def of(cls, recording: Recording) -> Copies | Absent:
+        replicas = Replicas.of(recording)
+        if isinstance(replicas, Absent):
+            return replicas
+        found = tuple(replica for replica in replicas if replica.kind != "sharded")
+        return cls(found) if found else not_checked(SHARDED)
+
+
 def _replicas(recording: Recording) -> Iterator[Replica]:
     done: set[tuple[int, int]] = set()
     for rank, each in sorted(recording.ranks.items()):

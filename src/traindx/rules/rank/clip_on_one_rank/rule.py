@@ -36,7 +36,7 @@ from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.program import Event, Window
 from traindx.core.recording import Recording
 from traindx.core.text import Text
-from traindx.signals.ranks import Replicas
+from traindx.signals.ranks import Copies
 from traindx.signals.where import pointing
 
 ZH = """只有部分进程裁剪了梯度
@@ -82,7 +82,7 @@ EQUAL = Text("equal on every rank", "各进程相同")
 DISTANCE = Text("greatest difference between ranks over the root mean square of the weights", "进程间最大差值与权重均方根之比")
 
 
-def check(replicas: Replicas, recording: Recording) -> Iterator[Finding]:
+def check(replicas: Copies, recording: Recording) -> Iterator[Finding]:
     for replica in replicas:
         if replica.apart is None or not replica.shares_gradients:
             continue

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.text import Text
-from traindx.signals.ranks import Replica, Replicas
+from traindx.signals.ranks import Copies, Replica
 from traindx.signals.where import pointing
 
 ZH = """各进程的权重不一样了
@@ -99,7 +99,7 @@ BECAUSE = Text("a DistributedSampler splits the data, and the weights differ; an
                "数据由 DistributedSampler 切分，权重却不同；集成模型看起来也是这样")
 
 
-def check(replicas: Replicas) -> Iterator[Finding]:
+def check(replicas: Copies) -> Iterator[Finding]:
     for replica in replicas:
         if replica.apart is None or replica.kind not in ("ddp", "averaged", "alone"):
             continue
