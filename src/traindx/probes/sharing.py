@@ -13,8 +13,7 @@ from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from traindx.core.observed import Site
 from traindx.core.observed.ranks import RankBatch, RankLoss, SampleDraws
-from traindx.probes import patching, ranks, rows, sites
-from traindx.probes.loaders import _made_at, _owner
+from traindx.probes import loaders, patching, ranks, rows, sites
 from traindx.probes.session import BackwardRun, ForwardRun, LossRun, Probe, Session
 from traindx.probes.tensors import number, readable, tensors_in
 
@@ -47,7 +46,7 @@ class Sharing(Probe):
     # -- rows -------------------------------------------------------------------------------------------------------
 
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
-        self._batch = (batch, _made_at.get(loader) if loader is not None else None) if self._looks else None
+        self._batch = (batch, loaders.made_at(loader) if loader is not None else None) if self._looks else None
 
     def before_forward(self, run: ForwardRun) -> None:
         if not (run.grad and run.training) or self._fed == self.session.step or not self._looks:
@@ -96,8 +95,9 @@ class Sharing(Probe):
 
     def _drawn(self, before: dict[str, str], iterator: Any) -> None:
         after = states()
-        owner = _owner.get(iterator, (None, 0))[0]
-        made_at = _made_at.get(owner()) if owner is not None and owner() is not None else None
+        owner = loaders.owner_of(iterator)
+        loader = owner[0]() if owner is not None else None
+        made_at = loaders.made_at(loader) if loader is not None else None
         moved = tuple(name for name in after if before.get(name) != after[name])
         self._draws = SampleDraws(
             step=self.session.step, key=f"draws-{self.session.step}", generators=moved, before=tuple(before.get(name, "") for name in moved),

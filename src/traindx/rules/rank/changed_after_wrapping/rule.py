@@ -56,10 +56,10 @@ DistributedDataParallel 只在创建时登记一次参数。之后才放进去�
 怎么改：
 先改、先转换、先冻结或解冻，最后才包装；之后再改，就重新包装。
 
-Before:
+改前：
     model = DistributedDataParallel(net)
     model.to(torch.float64)
-After:
+改后：
     net.to(torch.float64)
     model = DistributedDataParallel(net)
 

@@ -56,10 +56,10 @@ clip_grad_norm_ 或 clip_grad_value_ 只在一部分进程上调用。从第一�
 怎么改：
 每个进程都裁剪，不要放在判断 rank 的条件里。
 
-Before:
+改前：
     if rank == 0:
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-After:
+改后：
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 
 对照实验：

@@ -57,10 +57,10 @@ ZH = """各进程调用的集合通信对不上
 怎么改：
 每个集合通信都在每个进程上调用，次序相同，形状相同；只有对结果的处理可以按 rank 区分。
 
-Before:
+改前：
     if rank == 0:
         torch.distributed.all_reduce(total)
-After:
+改后：
     torch.distributed.all_reduce(total)
     if rank == 0:
         print(total)

@@ -55,9 +55,9 @@ ZH = """各进程数量不等，却按相等求平均
 怎么改：
 按数量给各进程的损失加权：先求和，再除以各进程的平均数量。
 
-Before:
+改前：
     loss = cross_entropy(out, target)
-After:
+改后：
     count = torch.tensor(float(len(target)))
     torch.distributed.all_reduce(count)
     loss = cross_entropy(out, target, reduction="sum") * world / count

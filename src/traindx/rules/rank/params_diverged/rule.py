@@ -59,10 +59,10 @@ ZH = """各进程的权重不一样了
 怎么改：
 训练前用 DistributedDataParallel 包装模型，并调用这个包装。自己求平均的话，先把 rank 0 的权重发给大家，再让每个进程对梯度做同样的事。
 
-Before:
+改前：
     model = Net()
     average_gradients(model)
-After:
+改后：
     model = Net()
     for p in model.parameters():
         torch.distributed.broadcast(p.data, src=0)

@@ -52,9 +52,9 @@ ZH = """各进程训练的是同样的样本
 怎么改：
 给 DataLoader 配 DistributedSampler（并调用 set_epoch），或者让每个进程只取自己那份下标。
 
-Before:
+改前：
     DataLoader(data, batch_size=32, shuffle=True)
-After:
+改后：
     DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
 
 对照实验：

@@ -53,9 +53,9 @@ N 个进程只给了模型一个进程的多样性；结果略差，却没人想
 怎么改：
 建好模型之后，按 rank 再设一次种子。
 
-Before:
+改前：
     torch.manual_seed(seed)
-After:
+改后：
     torch.manual_seed(seed + rank)
 
 对照实验：

@@ -59,10 +59,10 @@ join 上下文，本来就是给数量不等的输入用的。某个进程因为
 怎么改：
 让每个进程的 batch 一样多：DistributedSampler 会自动补齐，``drop_last=True`` 会截掉；或者在 ``with model.join():`` 里训练。
 
-Before:
+改前：
     part = data[rank::world]
     loader = DataLoader(part, batch_size=16)
-After:
+改后：
     loader = DataLoader(data, batch_size=16, sampler=DistributedSampler(data))
 
 对照实验：
