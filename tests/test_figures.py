@@ -148,7 +148,7 @@ def test_the_six_come_first_with_band_findings_and_alarms():
     made = readings(series, [Noted(1, 2, "a/b"), Noted(2, 2, "c/d", "warning"), Noted(3, 9, "e/f")])
     assert [reading.name for reading in made] == ["loss", "grad_norm", "zeta"]
     loss, gradient, _ = made
-    assert [(mark.at, mark.label.en, mark.role) for mark in loss.chart.marks] == [(2, "1, 2", "bad"), (2, "NaN / Inf", "bad")]
+    assert [(mark.at, mark.label.en, mark.role) for mark in loss.chart.marks] == [(2, "1, 2 · NaN / Inf", "bad")]
     assert loss.chart.series[0].diverged_at() == 2 and gradient.chart.band.low == 0.01 and "经验值" in gradient.chart.band.label.zh
     for reading in made:
         assert svg(reading.chart) and json.dumps(plotly(reading.chart, "zh"), allow_nan=False)
@@ -160,3 +160,10 @@ def test_runs_lie_over_each_other():
     assert [made.title.en for made in charts] == ["train loss", "own"]
     assert len({(series.role, series.dashed) for series in charts[0].series}) == 8
     assert svg(charts[0]).count("<polyline") == 8
+
+
+def test_names_of_lines_that_stand_close_share_one_place():
+    points = [(step, 1.0) for step in range(1, 1001)]
+    [made] = readings({"loss": points}, [Noted(1, 500, "a/b"), Noted(2, 505, "c/d", "warning"), Noted(3, 900, "e/f")])
+    assert [(mark.at, mark.label.en, mark.role) for mark in made.chart.marks] == [
+        (500, "1 · 2", "bad"), (505, "", "other"), (900, "3", "bad"), (1000, "does not fall", "bad")]

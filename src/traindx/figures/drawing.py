@@ -43,7 +43,7 @@ def _cross(series: Series, chart: Chart, language: Language) -> dict[str, Any]:
 
 def _layout(chart: Chart, language: Language) -> dict[str, Any]:
     lines = [_line(mark) for mark in chart.marks]
-    notes = [_note(mark, language) for mark in chart.marks if mark.label.en]
+    notes = [_note(mark, language, chart.x) for mark in chart.marks if mark.label.en]
     if chart.band:
         lines.append(_band(chart.band))
         notes.append(_band_note(chart.band, language))
@@ -70,11 +70,19 @@ def _line(mark: Mark) -> dict[str, Any]:
     return {**shape, "name": f"knob:{mark.knob}", "editable": True} if mark.knob else shape
 
 
-def _note(mark: Mark, language: Language) -> dict[str, Any]:
+def _note(mark: Mark, language: Language, x: Axis) -> dict[str, Any]:
     note: dict[str, Any] = {"text": mark.label.say(language), "showarrow": False, "font": {"color": COLOURS[mark.role], "size": 12}}
     if mark.axis == "x":
-        return {**note, "x": mark.at, "y": 1, "yref": "paper", "yanchor": "bottom"}
+        return {**note, "x": mark.at, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": _side(mark.at, x)}
     return {**note, "y": mark.at, "x": 1, "xref": "paper", "xanchor": "right", "yanchor": "bottom"}
+
+
+def _side(at: float, axis: Axis) -> str:
+    """Names near an end of the picture stay inside of it."""
+    if axis.range is None or axis.log:
+        return "center"
+    share = (at - axis.range[0]) / (axis.range[1] - axis.range[0])
+    return "left" if share < 0.15 else "right" if share > 0.85 else "center"
 
 
 def _band(band: Band) -> dict[str, Any]:

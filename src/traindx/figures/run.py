@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 from traindx.core.text import EMPTY, Text, number, same
 from traindx.figures.charts import Axis, Band, Chart, Mark, Role, Series
@@ -15,6 +16,7 @@ from traindx.signals.monitors import SIX, Monitor, Quantity
 Points = Sequence[tuple[int, float]]
 BUCKETS = 300
 LOG_FROM = 50.0  # ratio of the largest to the smallest positive value from which the axis is logarithmic
+CLOSE = 0.08  # of the width: names of lines that are nearer would overlap
 STEP = Text("step", "步")
 BAND = Text("usual {low} .. {high} ({origin})", "正常范围 {low} .. {high}（{origin}）")
 ORIGIN = {"measured": Text("measured", "实测"), "formula": Text("formula", "公式"), "rule of thumb": Text("rule of thumb", "经验值")}
@@ -61,8 +63,9 @@ def reading(name: str, points: Points, marks: tuple[Mark, ...] = (), buckets: in
     low, high, log = _range([value for _, value in kept], limits)
     curve = Series(title, [step for step, _ in kept], [value for _, value in kept], "main", "line" if len(kept) > 1 else "points")
     ends = (points[0][0], points[-1][0])
+    drawn = (*marks, *(Mark("x", alarm.step, alarm.what, "bad") for alarm in alarms))
     chart = Chart(title, Axis(STEP, range=ends if ends[1] > ends[0] else None), Axis(EMPTY, log=log, range=(low, high)), (curve,),
-                  (*_inside(marks, ends), *(Mark("x", alarm.step, alarm.what, "bad") for alarm in alarms)), _band(limits))
+                  tuple(_readable(drawn, ends)), _band(limits))
     return Reading(name, title, chart, alarms, quantity)
 
 
@@ -113,5 +116,15 @@ def _marks(noted: Iterable[Noted]) -> Iterable[Mark]:
         yield Mark("x", step, same(", ".join(str(finding.number) for finding in findings)), LEVEL_ROLES.get(findings[0].level, "muted"))
 
 
-def _inside(marks: Iterable[Mark], ends: tuple[int, int]) -> list[Mark]:
-    return [mark for mark in marks if ends[0] <= mark.at <= ends[1]]
+def _readable(marks: Iterable[Mark], ends: tuple[int, int]) -> Iterable[Mark]:
+    """Those within the picture; where lines stand so close that their names would overlap, the first one has all the names."""
+    groups: list[list[Mark]] = []
+    for mark in sorted((mark for mark in marks if ends[0] <= mark.at <= ends[1]), key=lambda mark: mark.at):
+        if groups and mark.at - groups[-1][0].at < CLOSE * (ends[1] - ends[0]):
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    for first, *others in groups:
+        names = dict.fromkeys(mark.label for mark in (first, *others))
+        yield replace(first, label=reduce(lambda a, b: a + same(" · ") + b, names))
+        yield from (replace(mark, label=EMPTY) for mark in others if mark.at != first.at)
