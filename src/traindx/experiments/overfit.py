@@ -45,7 +45,7 @@ TOO_SMALL = Text("At ten times the learning rate it learns: the rate is too smal
 NOT_SMALL = Text("Without regularisation and at ten times the learning rate it stays flat: look at the loss and at how it is wired.",
                  "去掉正则、学习率放大 10 倍，它还是不降：去查损失函数和它的接法。")
 AT_FLOOR = Text("It stops at {floor}, which is {what}.", "它停在 {floor}，这正是{what}。")
-LN_C = Text("ln C: the outputs carry nothing about the label", "ln C：输出里没有任何关于标签的信息")
+LN_C = Text("ln C: the outputs carry nothing about the label", "ln C：输出里一点标签的信息也没有")
 LABEL_ENTROPY = Text("the entropy of the labels: the input is not used", "标签的熵：输入没有派上用场")
 VARIANCE = Text("the variance of the target: every sample gets the same answer", "目标的方差：所有样本得到同一个答案")
 CONFLICT = Text("the floor that contradictory labels set", "互相矛盾的标签所决定的下限")

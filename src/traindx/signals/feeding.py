@@ -15,7 +15,7 @@ from traindx.core.text import Text
 RICH = 64.0  # bits: two continuous columns; below, equal rows by chance are no wonder
 _NOTHING = Text(
     "no inputs of a trained module were seen (plain tensors, a compiled model or a device without a loader)",
-    "没有看到送进被训练模块的输入（只用裸张量、模型已编译，或数据在设备上又没有 DataLoader）")
+    "没有看到送进所训练模块的输入（只用裸张量、模型已编译，或数据在设备上又没有 DataLoader）")
 
 
 @dataclass(frozen=True)

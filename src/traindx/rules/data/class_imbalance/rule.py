@@ -35,7 +35,7 @@ from traindx.core.observed.fed import Labels
 from traindx.core.text import Text, number
 from traindx.signals.feeding import Feeding, Progress, sites
 
-ZH = """少数类从来没有被认出来
+ZH = """少数类从来认不出来
 
 是什么：
 一个类别比另一个多十倍以上，每个样本的分量相同，模型就只顾多数类。

@@ -54,7 +54,7 @@ ZH = """目标全部忽略了
 不要把标签都覆盖成要忽略的值；batch 可能为空时，跳过它。
 
 对照实验：
-数一数没有被忽略的目标：每个 batch 都应大于 0。
+数一数没有忽略的目标：每个 batch 都应大于 0。
 
 来源：
 PyTorch CrossEntropyLoss 文档中的 ``ignore_index``；在看到的损失调用上计数。
@@ -66,7 +66,7 @@ EXPLAINS = ("numeric/nonfinite", "loss/constant", "loss/not-connected", "curve/*
 CAUSE = Text("all {count} targets equal ignore_index ({index}): the loss is {value} and teaches nothing.",
              "{count} 个目标全等于 ignore_index（{index}）：损失是 {value}，什么也学不到。")
 FIX = Text("Leave some labels in, or skip a batch that has none.", "保留一部分标签，或者跳过没有标签的 batch。")
-IGNORED = Text("loss calls whose targets are all ignored", "目标全部被忽略的损失调用")
+IGNORED = Text("loss calls whose targets are all ignored", "目标全部忽略的损失调用")
 
 
 def check(losses: list[LossCall]) -> Iterator[Finding]:

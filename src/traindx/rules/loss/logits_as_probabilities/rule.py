@@ -76,7 +76,7 @@ PROBABILITIES = Text("probabilities, without their logarithm", "没有取对数�
 POSITIVE = Text("positive in places (up to {high})", "有正数（最大 {high}）")
 CLAMPED = Text("log is taken of clamped scores: before the clamp they ran from {low} to {high}, so they are no probabilities, and where the "
                "clamp holds there is no gradient.",
-               "这里对截断过的分数取 log：截断前它们在 {low} 到 {high} 之间，并不是概率；被截断的地方没有梯度。")
+               "这里对截断过的分数取 log：截断前它们在 {low} 到 {high} 之间，并不是概率；截断的地方没有梯度。")
 TARGET = Text("cross_entropy takes a float target as probabilities, but this one goes down to {low}: these are scores.",
               "cross_entropy 把浮点目标当作概率，但这里的目标最小是 {low}：它们是原始分数。")
 FIX = Text("Use cross_entropy on the scores, or put log_softmax in front of {function}.",

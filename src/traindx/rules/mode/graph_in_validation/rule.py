@@ -42,7 +42,7 @@ from traindx.signals.evaluation import EvaluationPasses
 ZH = """验证时建立了没人用的计算图
 
 是什么：
-验证的前向开着梯度。每次都会建立计算图，并保留激活，直到输出被释放，之后却没有 backward。
+验证的前向开着梯度。每次都会建立计算图，并保留激活，直到输出释放，之后却没有 backward。
 
 为什么不报错：
 有没有计算图，算出来的数都一样。

@@ -57,7 +57,7 @@ fp16 在 6e-8 以下没有数：更小的梯度会变成 0，6e-8 到 6e-5 之�
 GradScaler 会把梯度抬到远高于下限的位置。训练收敛之后梯度很小，也没有害处。
 
 怎么改：
-做损失缩放 (torch.amp.GradScaler)，或者改用 bfloat16，它的数值范围和 fp32 一样。
+做损失缩放（torch.amp.GradScaler），或者改用 bfloat16，它的数值范围和 fp32 一样。
 
 改前：
     loss.backward()

@@ -93,7 +93,7 @@ CAUSE_START = Text(
     "The gradient norm was {norm} from the start (step {step}) with a loss of {before}; after that step the loss is {after}.",
     "从一开始（第 {step} 步）梯度范数就是 {norm}，而损失只有 {before}；走完这一步，损失变成 {after}。")
 FIX = Text("Clip the gradient norm between backward and step (clip_grad_norm_), or lower the learning rate.",
-           "在 backward 和 step 之间裁剪梯度范数 (clip_grad_norm_)，或者调低学习率。")
+           "在 backward 和 step 之间裁剪梯度范数（clip_grad_norm_），或者调低学习率。")
 BECAUSE = Text("the loss followed the gradient; that the length of this step did the harm would be proved by clipping it",
                "损失是跟着梯度变坏的；要证实祸首是这一步太长，需要把它裁剪掉再跑一次")
 NORM = Text("gradient norm", "梯度范数")

@@ -99,8 +99,8 @@ REASONS: dict[str, tuple[Text, Text]] = {
         "每一行至少留下一个没遮住的位置，或者把整行都遮住的样本排除掉。")),
     "single": (Text("over a single value", "只有一个值可算"), Text(
         "An unbiased spread needs two values: use correction=0, or skip groups of one.", "无偏的标准差至少要两个值：用 correction=0，或跳过只有一个值的组。")),
-    "ignored": (Text("over no target at all (every one is ignored)", "没有任何有效目标（全部被忽略）"), Text(
-        "Skip batches in which every target is ignored.", "目标全部被忽略的 batch 应当跳过。")),
+    "ignored": (Text("over no target at all (every one is ignored)", "没有一个有效目标（全部忽略了）"), Text(
+        "Skip batches in which every target is ignored.", "目标全部忽略的 batch 应当跳过。")),
     "factor": (Text("with an operand that is NaN or infinite already", "的输入已经是 NaN 或无穷大"), Text(
         "Look at the lines that lead to this operand; no gradient flows there, so they are outside the graph.",
         "检查产生这个输入的那几行；那里没有梯度流过，所以不在计算图里。")),

@@ -42,7 +42,7 @@ from traindx.core.text import Text
 ZH = """半精度训练没有损失缩放
 
 是什么：
-训练在 float16 的 autocast 下进行，却没有用 GradScaler 放大损失。小于 6e-8 的梯度在 float16 里变成 0，小于 6e-5 的丢失有效数字。
+训练用了 float16 的 autocast，却没有用 GradScaler 放大损失。小于 6e-8 的梯度在 float16 里变成 0，小于 6e-5 的丢失有效数字。
 
 为什么不报错：
 0 也是合法的梯度。前向计算和损失看起来都正常。

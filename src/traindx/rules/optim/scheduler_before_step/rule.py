@@ -45,7 +45,7 @@ ZH = """学习率调度器比优化器先走
 ``scheduler.step()`` 排在第一次 ``optimizer.step()`` 之前，之后每一轮也都如此：调度的第一个值从没用上，后面每个值都早来一步（或一轮）。
 
 为什么不报错：
-torch 只在开头打印一次警告，很容易淹没在日志里。训练照常进行。
+torch 只在开头打印一次警告，很容易淹没在日志里。训练照样跑。
 
 你会看到：
 多半看不出来。如果预热很短、里程碑很少，或每轮都大幅降低学习率，曲线就和设想的不一样。
@@ -73,7 +73,7 @@ LEVEL = "warning"
 STEP = 1
 
 CAUSE = Text("{name}.step() runs before the first optimizer.step(): the first learning rate of the schedule is skipped.",
-             "{name}.step() 在第一次 optimizer.step() 之前执行：调度的第一个学习率被跳过了。")
+             "{name}.step() 在第一次 optimizer.step() 之前执行：调度的第一个学习率没用上就跳过了。")
 FIX = Text("Call scheduler.step() after optimizer.step().", "把 scheduler.step() 放到 optimizer.step() 之后。")
 CALLS = Text("scheduler steps before the first optimizer step", "第一次更新之前调度器走的步数")
 CALLS_ASKED = 3

@@ -57,7 +57,7 @@ ZH = """累积的梯度有一部分白算了
 效果像是用了比预想更小的 batch：更抖、更慢，时间却一点没省。如果 k 个 batch 一个窗口、损失又除以 k，那么每一步还小了 k 倍。
 
 容易混淆的情况：
-只负责传递梯度的判别器、critic 或冻结网络也会收到没人需要的梯度：这时同一次反向传播已被另一个优化器用到。因为 NaN、GradScaler 发现溢出、范数太大而跳过的 batch，是有意跳过。只为查看梯度而做的反向传播则从来不会被用到。
+只负责传递梯度的判别器、critic 或冻结网络也会收到没人需要的梯度：这时另一个优化器已经用到同一次反向传播。因为 NaN、GradScaler 发现溢出、范数太大而跳过的 batch，是有意跳过。只为查看梯度而做的反向传播则从来不会被用到。
 
 怎么改：
 只在更新之后立刻清空；一轮结束时，剩余的梯度再更新一次。
@@ -77,7 +77,7 @@ ZH = """累积的梯度有一部分白算了
 每份梯度都留到下一次更新：同样多的 batch，损失降得更快。
 
 来源：
-逐次统计反向传播：至少在一个参数上被更新用到，或在所有参数上都被清掉。丢失不到二十分之一时只作提示，经验值，几乎看不出影响。
+逐次统计反向传播：要么至少有一个参数在更新时用到了它，要么所有参数上的都清掉了。丢失不到二十分之一时只作提示，经验值，几乎看不出影响。
 """
 LEVEL = "warning"
 STEP = 1
@@ -88,7 +88,7 @@ CAUSE = Text(
     "The gradients of {lost} out of {all} backwards at {backward} were cleared before any step used them{place}.",
     "{backward} 的 {all} 次反向传播里，有 {lost} 次的梯度还没用上就清掉了{place}。")
 FIX = Text("Clear only after a step, and step for what is left at the end of an epoch.", "只在更新之后清空，每轮末尾剩下的梯度也更新一次。")
-LOST = Text("backwards whose gradients no step used", "梯度没有被任何更新用到的反向传播")
+LOST = Text("backwards whose gradients no step used", "梯度没有用到任何更新里的反向传播")
 LOST_ASKED, SMALL = 2, 0.05
 
 
