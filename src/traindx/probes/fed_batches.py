@@ -57,6 +57,8 @@ class Batch:
     weighted: bool = False
     paired: bool = False
     reached: bool = False
+    asked: tuple[Any, ...] = ()  # words and small numbers that the model was given: which task, which head
+    question: tuple[Any, ...] | None = None  # what the label answers
 
     def take_delivered_target(self, used: Tensor, delivered: Delivered, step: int) -> None:
         """The loader's own target, until a loss call says which target it was."""
@@ -75,8 +77,8 @@ class Batch:
         elif target.dim() == 1 or (target.dim() == 2 and target.shape[1] <= 16):
             self.values, self.labels = as_rows(target, 1).astype(np.float64), None
 
-    def pair(self, run: LossRun) -> None:
-        """The loss call tells which target it was, and what the model made of it."""
+    def pair(self, run: LossRun, head: int) -> None:
+        """The loss call tells which target it was, and what the model made of it. ``head`` is the root module that ran last."""
         target = run.target
         if self.paired:
             self.model.ambiguous = self.model.ambiguous or self.grad
@@ -92,6 +94,7 @@ class Batch:
                 self._recall(run.input, self.labels, run.function)
         else:
             self.set_target(target)
+        self.question = (run.function, self.classes, head, *self.asked)
 
     def _pair_classes(self, run: LossRun, target: Tensor) -> None:
         if not isinstance(run.input, Tensor) or run.input.dim() != 2:
@@ -154,6 +157,11 @@ def storage_of(tensor: Tensor) -> tuple[int, int]:
     storage = tensor.untyped_storage()
     row_bytes = max(1, tensor.element_size() * tensor[0].numel())
     return storage.data_ptr(), storage.nbytes() // row_bytes
+
+
+def names_a_task(value: Any) -> bool:
+    """A word or a small whole number; larger ones are lengths."""
+    return isinstance(value, str) or (isinstance(value, int) and 0 <= value < 10)
 
 
 def width_of(module: nn.Module) -> int:

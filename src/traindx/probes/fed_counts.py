@@ -155,6 +155,8 @@ class Model:
     former: dict[int, Any] = field(default_factory=dict)
     conflicting: set[int] = field(default_factory=set)
     ambiguous: bool = False
+    question: tuple[Any, ...] | None = None
+    questions: set[tuple[Any, ...]] = field(default_factory=set)
     classes: int = 0
     function: str = ""
     loss_site: Site | None = None
@@ -272,6 +274,7 @@ class Model:
             self.function, self.loss_site = batch.function, batch.loss_site
         self.classes = max(self.classes, batch.classes)
         self.weighted = self.weighted or batch.weighted
+        self._follow_questions(batch)
         group = self.train
         assert group is not None
         if batch.labels is not None:
@@ -283,6 +286,14 @@ class Model:
             return
         target = batch.labels if batch.labels is not None else batch.values[:, 0]  # type: ignore[index]
         self._reserve(batch.columns, target, new)
+
+    def _follow_questions(self, batch: Batch) -> None:
+        """Tasks that take turns on one set of weights give a row a label each; a task that follows another for good does not."""
+        if batch.question is not None and batch.question != self.question:
+            self.ambiguous = self.ambiguous or batch.question in self.questions
+            self.question = batch.question
+            if len(self.questions) < LABEL_CLASSES:
+                self.questions.add(batch.question)
 
     def _keep_values(self, values: Array) -> None:
         if self.value_sum is None or len(self.value_sum) == values.shape[1]:

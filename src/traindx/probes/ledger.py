@@ -26,7 +26,7 @@ from traindx.core.observed.program import Event
 from traindx.probes import rows as row
 from traindx.probes import sites, source
 from traindx.probes.fed_arrivals import Arrivals
-from traindx.probes.fed_batches import Batch, Call, as_rows, is_data, may_be_data, storage_of, width_of
+from traindx.probes.fed_batches import Batch, Call, as_rows, is_data, may_be_data, names_a_task, storage_of, width_of
 from traindx.probes.fed_counts import Model
 from traindx.probes.fed_first import First, enters
 from traindx.probes.fed_said import fed_of, first_of, labels_of
@@ -84,6 +84,7 @@ class FedLedger(Probe):
         self._arrivals = Arrivals(session)
         self._given = 0  # tensors of the latest call
         self._latest: Call | None = None
+        self._head = 0  # the root module that ran last: heads may be called by themselves
         self._bad: set[tuple[int, str]] = set()
 
     # -- hooks
@@ -128,6 +129,7 @@ class FedLedger(Probe):
 
     def after_forward(self, run: ForwardRun) -> None:
         batch, self._current, self._run = self._current, None, None
+        self._head = run.model
         if batch is None or run.failed or not run.grad:
             return
         for tensor in tensors_in(run.output, 4):
@@ -255,6 +257,7 @@ class FedLedger(Probe):
             high,
             storage_of(first),
             delivered,
+            asked=tuple(value for value in (*run.args, *run.kwargs.values()) if names_a_task(value)),
         )
         self._latest = Call(run.model, run.site, run.grad, weakref.ref(inputs[0]))
         if not math.isfinite(low) or not math.isfinite(high):
@@ -300,7 +303,7 @@ class FedLedger(Probe):
             self._latest.target, self._latest.loss_site = weakref.ref(target), run.site
             if target.is_floating_point() and not math.isfinite(float(target.detach().sum())):
                 self._note_nonfinite("target", target, self._latest)
-        batch.pair(run)
+        batch.pair(run, self._head)
 
     # -- when it is known what a batch was for
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from traindx.core.observed import Site, changed
@@ -111,7 +111,7 @@ class Loaders(Probe):
         return id, seen.iterations if seen is not None else 0
 
     def _describe(self, loader: Any, id: int, site: Site | None) -> LoaderMade:
-        sampler = getattr(loader, "sampler", None)
+        sampler = _order(loader)
         shuffle = True if isinstance(sampler, RandomSampler) else False if isinstance(sampler, SequentialSampler) else None
         return LoaderMade(
             step=self.session.step, key=f"loader-{id}", id=id, site=_made_at.get(loader), iter_site=site,
@@ -134,6 +134,12 @@ class Loaders(Probe):
             if self._said.get(id) is not seen:
                 self._said[id] = seen
                 self.session.emit(seen)
+
+
+def _order(loader: Any) -> Any:
+    """What decides the order: the sampler, unless a batch sampler of the user's own stands in for it."""
+    batches = getattr(loader, "batch_sampler", None)
+    return getattr(loader, "sampler", None) if batches is None or type(batches) is BatchSampler else batches
 
 
 def written(loader: Any) -> Iterator[CodeType]:

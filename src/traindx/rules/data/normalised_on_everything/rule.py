@@ -67,6 +67,7 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("data/normalised-differently", "curve/*")
 
+DRAWN = 0.3  # standard errors: numbers that were drawn, not standardised, are rarely as near to mean 0 in every column
 SHIFT = 0.2  # of a standard deviation: below, the two ways of scaling hardly differ
 
 CAUSE = Text("{what} was computed on {rows} rows, training and validation together; seen from it, the training part has mean {mean} "
@@ -141,9 +142,11 @@ def _worse(a: _Shift, b: _Shift) -> _Shift:
 def _by_statistics(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted], lines: tuple[Site, ...]) -> Finding | None:
     """Both parts together have mean 0 and standard deviation 1 in every column, the training part has not."""
     for groups in [[group] for group in held_out] + ([held_out] if len(held_out) > 1 else []):
-        shift = _union(feed, groups)
+        shift, off = _union(feed, groups)
         if shift is not None and shift.matters:
             fit = next((fit for fit in scalers if fit.rows >= 0.98 * shift.rows), None)
+            if off > DRAWN / math.sqrt(shift.rows) and fit is None and not lines:
+                continue  # numbers drawn from a normal distribution come as near as that
             others = sites(*lines[:2], feed.train.loader_site, feed.train.site, *(group.site for group in groups))
             because = UNSEEN if fit is None else Text("", "")
             what = Text(fit.class_name, fit.class_name) if fit else BY_HAND
@@ -152,22 +155,23 @@ def _by_statistics(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted],
     return None
 
 
-def _union(feed: Feed, groups: list[Fed]) -> _Shift | None:
+def _union(feed: Feed, groups: list[Fed]) -> tuple[_Shift | None, float]:
+    """How the training part looks in units of both together, where these are standardised; and how far they are from that."""
     tables = [feed.train.columns, *(group.columns for group in groups)]
     if feed.coverage < 0.98 or any(t is None or t.rows < 20 or len(t.mean) != len(tables[0].mean) for t in tables):  # type: ignore[union-attr]
-        return None
+        return None, math.inf
     parts = [Part(t.rows, t.mean, t.std, None) for t in tables if t is not None]
     total = sum(part.rows for part in parts)
     usable = [j for j in range(len(parts[0].mean)) if max(part.std[j] for part in parts) > 1e-6]
     if total - parts[0].rows < 0.05 * total or not usable:
-        return None
+        return None, math.inf
     off = worst = 0.0
     for column in usable:
         mean = sum(part.rows * part.mean[column] for part in parts) / total
         spread = math.sqrt(max(sum(part.rows * (part.std[column] ** 2 + part.mean[column] ** 2) for part in parts) / total - mean ** 2, 0))
         off = max(off, abs(mean), abs(spread - 1))
         worst = max(worst, abs(parts[0].mean[column]), abs(parts[0].std[column] - 1))
-    return _shift(parts[0], parts) if off < 0.04 and worst > 5 * off else None
+    return (_shift(parts[0], parts) if off < 0.04 and worst > 5 * off else None), off
 
 
 def _finding(what: Text, rows: int, train_rows: int, shift: _Shift, where: Site | None, others: tuple[Site, ...], because: Text) -> Finding:
