@@ -15,6 +15,7 @@ import pytest
 from traindx import cli
 from traindx.core.recording import metrics_line
 from traindx.errors import UsageError
+from traindx.core import student
 from traindx.runs import comparing, exporting, index, notes
 from traindx.runs.reading import Run, find
 
@@ -299,7 +300,7 @@ def test_the_interval_is_welchs():
     assert interval == pytest.approx((expected.low, expected.high), rel=1e-9) and interval[0] < gap < interval[1]
     for p in (0.6, 0.9, 0.975, 0.999):
         for freedom in (1, 1.5, 2, 7.3, 100):
-            assert comparing.t_quantile(p, freedom) == pytest.approx(stats.t.ppf(p, freedom), rel=1e-9)
+            assert student.t_quantile(p, freedom) == pytest.approx(stats.t.ppf(p, freedom), rel=1e-9)
 
 
 # -- notes ---------------------------------------------------------------------------------------------------------------------------------

@@ -23,3 +23,14 @@ def __getattr__(name: str) -> Any:
         from traindx.watching import watch
         return watch
     raise AttributeError(f"module 'traindx' has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext traindx`` in IPython or a notebook: then ``%%traindx`` watches a cell."""
+    from traindx.notebook import load
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    from traindx.notebook import unload
+    unload(shell)

@@ -21,7 +21,7 @@ class BucketSampler(Sampler):
         yield from batches
 
     def __len__(self):
-        return -(-len(self.lengths) // self.size)
+        return (len(self.lengths) + self.size - 1) // self.size
 
 
 def sentence():

@@ -5,6 +5,7 @@ import linecache
 import os
 import sys
 import sysconfig
+from collections.abc import Callable
 from types import CodeType, FrameType
 
 from traindx.core.observed import Site
@@ -21,6 +22,7 @@ _sites: dict[tuple[str, int], Site] = {}
 _instructions: dict[tuple[int, int], tuple[CodeType, Site]] = {}  # by code and instruction; the code is kept so that its id stays its own
 INSTRUCTIONS = 10_000
 main_folder: str | None = None
+naming: Callable[[str], str | None] | None = None  # names of files that are none: a notebook's cells
 
 
 def is_user(filename: str) -> bool:
@@ -103,6 +105,8 @@ def at(filename: str, line: int, function: str = "") -> Site:
 
 def shown(filename: str) -> str:
     """Relative to the working directory when it lies below it."""
+    if naming is not None and (name := naming(filename)) is not None:
+        return name
     try:
         path = os.path.abspath(filename) if not filename.startswith("<") else filename
         below = os.getcwd() + os.sep

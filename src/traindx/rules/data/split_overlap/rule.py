@@ -122,9 +122,10 @@ def _partly(feed: Feed, group: Fed) -> bool:
 def _wholly(feed: Feed, group: Fed) -> bool:
     """A loader of its own over some of the training rows, and no evaluation on new ones."""
     train = feed.train
+    repeats = train.epoch_distinct < 0.5 * train.epoch_rows  # a split of copies leaves every row on both sides
     others = [other for other in feed.evaluations if other is not group and other.distinct >= 10]
     return bool(_share(group) >= 0.9 and group.loader and group.loader != train.loader and group.dataset != train.dataset
-                and group.distinct >= 20 and group.distinct <= 0.8 * train.distinct and group.passes >= 2
+                and group.distinct >= 20 and (group.distinct <= 0.8 * train.distinct or repeats) and group.passes >= 2
                 and not any(_share(other) < 0.02 for other in others))
 
 
