@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from traindx import cli
+from traindx.core import student
 from traindx.core.recording import metrics_line
 from traindx.errors import UsageError
-from traindx.core import student
 from traindx.runs import comparing, exporting, index, notes
 from traindx.runs.reading import Run, find
 

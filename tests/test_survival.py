@@ -258,6 +258,57 @@ SAME = {
             co.zero_grad(); c.abs().pow(2).sum().backward(); co.step()
         digest(net, emb, torch.view_as_real(c))
     """,
+    "strange_loaders": """
+        from dataclasses import dataclass
+        from itertools import islice
+        from torch.utils.data import DataLoader, IterableDataset, Sampler, TensorDataset
+        class Endless(IterableDataset):
+            def __iter__(self):
+                worker = torch.utils.data.get_worker_info()
+                g = torch.Generator().manual_seed(worker.id if worker else 9)
+                while True:
+                    yield torch.randn(8, generator=g), torch.randn(1, generator=g)
+        class NoLength(Sampler):
+            def __iter__(self): return iter(torch.randperm(24).tolist())
+        @dataclass
+        class Batch:
+            x: torch.Tensor
+            y: torch.Tensor
+            words: list
+        def as_dataclass(rows): return Batch(torch.stack([r[0] for r in rows]), torch.stack([r[1] for r in rows]), ["a"] * len(rows))
+        def as_dict(rows): return {"in": {"x": torch.stack([r[0] for r in rows])}, "y": torch.stack([r[1] for r in rows]), "odd": None}
+        def ragged(rows): return [r[0][: 1 + i % 7] for i, r in enumerate(rows)], [float(r[1]) for r in rows]
+        model = nn.Linear(8, 1); optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        data = TensorDataset(torch.randn(24, 8), torch.randn(24, 1))
+        for loader in (DataLoader(Endless(), 4), DataLoader(Endless(), 4, num_workers=2), DataLoader(Endless(), None)):
+            train(model, islice(loader, 8), optimizer)
+        for kind, (x, y) in {"x": (lambda b: b.x, lambda b: b.y), "d": (lambda b: b["in"]["x"], lambda b: b["y"])}.items():
+            for batch in DataLoader(data, 4, sampler=NoLength(), collate_fn=as_dataclass if kind == "x" else as_dict):
+                train(model, [(x(batch), y(batch))], optimizer)
+        for rows, targets in DataLoader(data, 6, collate_fn=ragged):
+            optimizer.zero_grad()
+            sum((model(F.pad(row, (0, 8 - len(row)))) - target) ** 2 for row, target in zip(rows, targets)).backward()
+            optimizer.step()
+        for empty in (torch.zeros(0, 8), torch.zeros(2, 0, 8)):
+            optimizer.zero_grad(); model(empty).sum().backward(); optimizer.step()
+        digest(model)
+    """,
+    "strange_labels": """
+        model = nn.Linear(8, 3); optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        x = torch.randn(6, 8)
+        for y, loss in ((torch.tensor([0.0, 1, 2, 0, 1, 2]), lambda a, b: F.mse_loss(a[:, 0], b)),  # class ids as floats
+                        (torch.full((6, 3), 1 / 3), F.cross_entropy), (torch.tensor([-100] * 5 + [1]), F.cross_entropy),
+                        (torch.ones(6, 3, dtype=torch.bool), lambda a, b: F.binary_cross_entropy_with_logits(a, b.float())),
+                        (torch.zeros(6, dtype=torch.uint8), lambda a, b: F.cross_entropy(a, b.long()))):
+            train(model, [(x, y)] * 3, optimizer, loss)
+        for wrong in (torch.tensor([1, 2, 3, 4, 5, 6]), torch.rand(6), torch.tensor(["a"].index("a"))):
+            try:
+                train(model, [(x, wrong)], optimizer, F.cross_entropy)
+            except Exception as problem:
+                print(type(problem).__name__)
+        optimizer.zero_grad()
+        digest(model)
+    """,
     "strange_objects": """
         class Hostile:
             def __getattr__(self, name): raise RuntimeError("no " + name)
