@@ -117,7 +117,7 @@ def _scores(shift: float, way: str, found: dict[tuple[float, str], Result]) -> C
 
 def _seen(here: Result) -> Chart:
     first, second, offset = here.line
-    ends = (-3.0, 6.0)
+    ends = (-3.0, 5.0)
     boundary = [-(first * x + offset) / second for x in ends]
     classes: tuple[tuple[Text, Role], ...] = ((Text("class +1", "类别 +1"), "main"), (Text("class −1", "类别 −1"), "other"))
     points = [Series(name, [x for x, _ in here.seen[start::2]], [y for _, y in here.seen[start::2]], role, "points")

@@ -93,7 +93,7 @@ def compute(state: State) -> Outcome:
 INSIDE = Text("a gain of {gain} points is noise. It would take about {needed} seeds on either side.",
               "涨了 {gain} 个点只是噪声。要说得清，两边大约各要 {needed} 个种子。")
 OUTSIDE = Text("a gain of {gain} points is more than that.", "涨了 {gain} 个点，超出了这个范围。")
-ROLES: tuple[Role, ...] = ("main", "other", "good", "bad", "muted")
+ROLES: tuple[Role, ...] = ("main", "other", "third", "fourth", "muted")
 
 
 def _curves(losses: tuple[tuple[float, ...], ...]) -> Chart:

@@ -38,7 +38,17 @@ def _chart(quantity: Quantity, curves: Curves) -> Figure:
                    for name, line, role in zip(names, lines, ROLES))
     usual = quantity.band
     band = Band(usual.low, usual.high, BAND.fill(low=number(usual.low), high=number(usual.high))) if usual else None
-    return Chart(_capital(quantity.title), Axis(Text("step", "步")), Axis(quantity.title, log=True), series, band=band)
+    drawn = [value for each in series for value in each.y if value < float("inf")]
+    return Chart(_capital(quantity.title), Axis(Text("step", "步")), Axis(quantity.title, log=True, range=_range(drawn, quantity)), series,
+                 band=band)
+
+
+def _range(drawn: list[float], quantity: Quantity) -> tuple[float, float]:
+    """All that is drawn and the band; one decade at least, so that what stands still looks still."""
+    ends = [*drawn, quantity.band.low, quantity.band.high] if quantity.band else drawn
+    low, high = min(ends) / 1.3, max(ends) * 1.3
+    wider = max(1.0, (10 * low / high) ** 0.5)
+    return low / wider, high * wider
 
 
 def _capital(title: Text) -> Text:

@@ -9,6 +9,7 @@ from traindx.signals.monitors import SIX, Monitor, Quantity
 
 OFTEN = 0.25  # share of the steps outside the band
 SPIKE = 10.0  # times the upper end of the band: once is enough
+JUMP = 10.0  # times its start: a loss that is there once has jumped
 FALLEN, RISEN, GROWN = -0.05, 1.15, 1.5  # train loss at least 5 % lower; validation 15 % above its lowest; weights half as large again
 
 
@@ -34,8 +35,9 @@ MEANINGS = {
 
 
 def alarms(curves: Curves) -> list[Alarm]:
-    """Those of the six that speak; of several layers the first one that does."""
-    found = [next(filter(None, (_alarm(Monitor(quantity, list(enumerate(line)))) for line in curves[quantity.name])), None) for quantity in SIX]
+    """Those of the six that speak; of several layers the last one that does, where what grows or shrinks has gone furthest."""
+    found = [next(filter(None, (_alarm(Monitor(quantity, list(enumerate(line)))) for line in reversed(curves[quantity.name]))), None)
+             for quantity in SIX]
     return [alarm for alarm in found if alarm]
 
 
@@ -76,6 +78,8 @@ def _direction(monitor: Monitor) -> Text | None:
     values, change = monitor.finite, monitor.change() or 0.0
     tenth = max(1, len(values) // 10)
     late = sum(values[-tenth:]) / tenth
+    if monitor.quantity.kind == "curve" and max(values) > JUMP * values[0]:
+        return Text("jumps from {before} up to {peak}", "从 {before} 跳到 {peak}").fill(before=number(values[0]), peak=number(max(values)))
     if monitor.quantity.name == "train_loss" and change > FALLEN:
         return Text("does not fall: {before} → {after}", "不降：{before} → {after}").fill(before=number(values[0]), after=number(late))
     if monitor.quantity.name == "val_loss" and late > RISEN * min(values):
