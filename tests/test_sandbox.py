@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from traindx import launch
+from traindx.core.recording import Recording
 from traindx.core.trials import Budget, Program, Trial
-from traindx.engine import linux, sandbox
+from traindx.engine import apart, linux, sandbox
 from traindx.engine.copying import Copier, TooLarge
 from traindx.engine.local import LocalEngine
 from traindx.engine.places import beneath, places_of, project_of
@@ -381,3 +383,51 @@ def test_as_an_unprivileged_user(mode, project, tmp_path_factory):
         done = subprocess.run([python, "-c", code], user=65534, group=65534, extra_groups=[], env=surroundings, cwd="/", capture_output=True, text=True)
         assert done.stdout.startswith(f"script  {mode} 28 "), done.stdout + done.stderr
         assert tree(folder) == before
+
+
+TRAINS = """
+import os, sys
+from pathlib import Path
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+Path("old.txt").write_text("new"); Path("folder/deep/b.txt").write_text("b"); Path("keep.txt").unlink()
+Path.home().joinpath("mine.txt").write_text("home")
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(TensorDataset(torch.randn(64, 4), torch.randint(0, 2, (64,))), batch_size=16):
+    optimizer.zero_grad(); nn.functional.cross_entropy(model(x), y).backward(); optimizer.step()
+    torch.save(model.state_dict(), "best.pt")
+print("trained")
+sys.exit(3) if "3" in sys.argv else os.kill(os.getpid(), 9) if "9" in sys.argv else None
+"""
+
+
+@pytest.mark.parametrize("words", [("shapes", "--html"), ("data", "--html")], ids=lambda words: words[0])
+def test_looking_at_shapes_and_data_changes_nothing(words, project, tmp_path_factory):
+    (project / "train.py").write_text(TRAINS)
+    before, page = tree(project.parent), tmp_path_factory.mktemp("page") / "page.html"
+    done = subprocess.run([sys.executable, "-m", "traindx", words[0], words[1], str(page), "train.py"], cwd=project, capture_output=True, text=True,
+                          env={**os.environ, "HOME": str(project.parent / "home"), "PYTHONDONTWRITEBYTECODE": "1", "TRAINDX_LANG": "en"})
+    assert tree(project.parent) == before
+    assert (done.returncode, page.exists()) == (0, True), done.stderr
+    assert "[4] float32" in done.stdout if words[0] == "data" else "[B=16" in done.stdout
+
+
+@pytest.mark.parametrize("mode", sandbox.MODES)
+def test_a_program_apart_is_watched_as_ever_and_keeps_nothing(mode, here_now, project, tmp_path, monkeypatch):
+    if mode not in here_now:
+        pytest.skip(f"{mode} does not work on this system")
+    monkeypatch.setenv("HOME", str(project.parent / "home"))
+    (project / "train.py").write_text(TRAINS)
+    before = tree(project.parent)
+    with tempfile.TemporaryDirectory(prefix="traindx-") as place:
+        for arg, status in (("3", 3), ("9", 128 + 9)):
+            folder = Path(place, arg)
+            program = Program("train.py", args=(arg,), cwd=str(project))
+            outcome = launch.launch(lambda variables: apart.command(program, folder, False, variables, mode), apart.own_folder(folder),  # noqa: B023
+                                    {"script": "train.py"}, stdout=2)
+            recording = Recording.read(apart.own_folder(folder))
+            assert (outcome.status, recording.steps) == (status, 4)
+            assert {file.name for file in folder.iterdir()} == {sandbox.OWN}
+    assert tree(project.parent) == before

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from traindx.core.recording import Recording
 
 BOOT = Path(__file__).parent / "boot"
+BOOT_SETTINGS = "TRAINDX_BOOT"
 POLL_SECONDS = 0.1
+Wrap = Callable[[dict[str, str]], Sequence[str]]  # the boot variables, which the command sets itself -> the command
 
 
 @dataclass
@@ -34,20 +37,27 @@ def command_for(script: str | None, module: str | None, args: Sequence[str]) -> 
     return [sys.executable, *(["-m", module] if module else [str(script)]), *args]
 
 
-def launch(command: Sequence[str], folder: Path, settings: dict[str, Any],
+def boot_variables(folder: Path, settings: dict[str, Any]) -> dict[str, str]:
+    """What makes a python watch itself."""
+    return {BOOT_SETTINGS: json.dumps({"folder": str(folder.resolve()), **settings}),
+            "PYTHONPATH": os.pathsep.join([str(BOOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
+def launch(command: Sequence[str] | Wrap, folder: Path, settings: dict[str, Any],
            watch: Callable[[Recording], None] = lambda recording: None, stdout: Any = None, grouped: bool = False) -> Outcome:
-    """Runs ``command`` to its end.
+    """Runs ``command`` to its end; a function of the boot variables makes one that starts a python with them further down.
 
     ``watch`` is called with the recording: once while it is empty and the script has only just begun, then about ten
     times a second when there is news.
     ``stdout`` is where the script's output goes, if not to our own. ``grouped``: whoever signals us signals our whole process group.
     """
-    environment = dict(os.environ)
-    environment["TRAINDX_BOOT"] = json.dumps({"folder": str(folder.resolve()), **settings})
-    environment["PYTHONPATH"] = os.pathsep.join([str(BOOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    variables = boot_variables(folder, settings)
     began = time.monotonic()
-    child = subprocess.Popen(command, env=environment, stdout=stdout)
-    with _passing_signals_to(child, grouped):
+    if callable(command):
+        child = subprocess.Popen(command(variables), stdout=stdout)
+    else:
+        child = subprocess.Popen(command, env={**os.environ, **variables}, stdout=stdout)
+    with passing_signals_to(child.pid, grouped):
         from traindx.core.recording import Recording, Tail  # what we need ourselves is made ready while the script starts
         recording = Recording()
         tail = Tail(folder, recording)
@@ -71,18 +81,19 @@ def _while_running(child: subprocess.Popen[bytes]) -> Iterator[None]:
         yield
 
 
-class _passing_signals_to:
-    """A signal to us is handed on, but not the Ctrl-C that reaches the child from the terminal itself."""
+class passing_signals_to:
+    """A signal to us is handed on to a process, but not the Ctrl-C that reaches it from the terminal itself."""
 
-    def __init__(self, child: subprocess.Popen[bytes], grouped: bool = False) -> None:
-        self.child = child
+    def __init__(self, process: int, grouped: bool = False) -> None:
+        self.process = process
         self.grouped = grouped
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> None:
         def hand_on(number: int, frame: Any) -> None:
             if not self.grouped:
-                self.child.send_signal(number)
+                with suppress(ProcessLookupError):
+                    os.kill(self.process, number)
 
         def hand_on_once(number: int, frame: Any) -> None:
             if not _terminal_sends_to_us():

@@ -123,6 +123,7 @@ RUN_DETAILS = Text(
     "像 python 一样运行脚本（参数、输出、退出状态都不变），结束后在 stderr 上给出报告。"
     "选项写在脚本之前；脚本之后的都归脚本。")
 OPT_MODULE = Text("run a module, as python -m does", "运行模块，同 python -m")
+OPT_NETWORK = Text("let the script use the network", "允许脚本访问网络")
 OPT_SCRIPT = Text("the training script, then its own arguments", "训练脚本，后面是它自己的参数")
 OPT_JSON = Text("write the report as JSON; - for stdout (the script's own stdout then goes to stderr)",
                 "把报告写成 JSON；- 表示 stdout（此时脚本的 stdout 改走 stderr）")

@@ -19,8 +19,12 @@ NOT_WATCHING = "boot"
 
 
 def begin(settings_json: str) -> None:
-    """Called once, before the script. ``settings``: folder of the recording, script, max_steps, looks."""
+    """Called once, before the script. ``settings``: folder of the recording, script, max_steps, looks, and what is to be
+    called before all else (``first``: module, function, arguments)."""
     settings: dict[str, Any] = json.loads(settings_json)
+    if first := settings.get("first"):
+        module, function, arguments = first
+        getattr(importlib.import_module(module), function)(*arguments)
     sys.meta_path.insert(0, _AfterTorch(settings))
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -23,9 +22,10 @@ if TYPE_CHECKING:
 ABOUT = Text("look at the samples and labels that reach the model", "查看真正进入模型的样本和标签")
 DETAILS = Text(
     "Runs the script until one pass over the training data and one evaluation are seen, and writes a page with samples to look at and mark, "
-    "duplicates, conflicting and doubtful labels, classes, and where the splits differ. The script's own output goes to stderr.",
+    "duplicates, conflicting and doubtful labels, classes, and where the splits differ. The script runs in a sandbox: what it writes is "
+    "not kept, and it has no network unless it is given one. Its own output goes to stderr.",
     "让脚本跑到看完一遍训练数据、做过一次评估为止，写出一个页面：可以逐个查看并标记样本，"
-    "列出重复样本、矛盾和可疑的标签、类别分布、各划分的差别。脚本自己的输出改走 stderr。")
+    "列出重复样本、矛盾和可疑的标签、类别分布、各划分的差别。脚本在沙盒里运行：写入的内容不会保留，默认不能联网。脚本自己的输出改走 stderr。")
 OPT_RANDOM = Text("show N random samples of each split instead of {few}", "每个划分随机看 N 个样本（默认 {few} 个）")
 OPT_SEED = Text("which random samples (default: 0)", "选哪些随机样本的种子（默认 0）")
 OPT_HTML = Text("where the page goes (default: traindx-data-NAME.html)", "页面写到哪里（默认 traindx-data-NAME.html）")
@@ -56,15 +56,15 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
     add("--html", metavar="FILE", text=OPT_HTML)
     add("--json", metavar="FILE", text=OPT_JSON)
     add("--max-steps", metavar="N", text=OPT_MAX_STEPS.fill(steps=STEPS))
+    add("--network", action="store_true", text=messages.OPT_NETWORK)
     add("--serve", action="store_true", text=OPT_SERVE)
     add_language_option(parser, language)
     add("command", metavar="SCRIPT ...", nargs=argparse.REMAINDER, text=messages.OPT_SCRIPT)
 
 
 def run(options: argparse.Namespace) -> int:
-    from traindx import launch
     from traindx.cli.run import target_from
-    from traindx.cli.shapes import NO_SCRIPT, check_file
+    from traindx.cli.shapes import NO_SCRIPT, check_file, look_at
     from traindx.config import settings_from
     if not (options.module if options.module is not None else options.command):
         raise UsageError(NO_SCRIPT.fill(command="data"))
@@ -74,12 +74,9 @@ def run(options: argparse.Namespace) -> int:
     page = _page(options.html, target.stem)
     check_file("--json", options.json)
     looks = {"samples": {"wanted": wanted, "seed": _count("--seed", options.seed, 0) or 0}}
-    with tempfile.TemporaryDirectory(prefix="traindx-") as folder:
-        outcome = launch.launch(
-            launch.command_for(target.script, target.module, target.args), Path(folder),
-            {"script": target.file, "max_steps": _count("--max-steps", options.max_steps) or STEPS, "looks": looks}, stdout=2)
+    with look_at(target, looks, _count("--max-steps", options.max_steps) or STEPS, options.network) as (outcome, folder):
         from traindx.samples.report import report_of
-        report = report_of(outcome.recording, Path(folder), target.shown)
+        report = report_of(outcome.recording, folder, target.shown)
     keep = partial(_keep, Path(settings.runs_dir), target, page, began) if report.splits and not settings.no_record else None
     if keep is not None:
         keep(viewed=None)

@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +23,10 @@ if TYPE_CHECKING:
 ABOUT = Text("the shape of everything in one training step", "一个训练步里每样东西的形状")
 DETAILS = Text(
     "Runs the script for {steps} training steps and shows the second, line by line. Which dimension is the batch is measured: a child "
-    "process repeats that step with one sample less, and with one sample only. The script's own output goes to stderr.",
+    "process repeats that step with one sample less, and with one sample only. It runs in a sandbox: what it writes is not kept, and it has "
+    "no network unless it is given one. The script's own output goes to stderr.",
     "让脚本走 {steps} 个训练步，逐行显示第 2 步。哪一维是 batch 靠实测：子进程把这一步重跑两遍，一遍少一个样本，一遍只有一个样本。"
-    "脚本自己的输出改走 stderr。")
+    "脚本在沙盒里运行：写入的内容不会保留，默认不能联网。脚本自己的输出改走 stderr。")
 OPT_ASSERT = Text("print shape assertions to paste instead of the step", "不显示这一步，改为打印可以粘贴的形状断言")
 OPT_STYLE = Text("how assertions are written (default: plain)", "断言的写法（默认 plain）")
 OPT_JSON = Text("write everything as JSON; - for stdout", "把全部结果写成 JSON；- 表示 stdout")
@@ -51,6 +55,7 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
     add("--style", choices=("plain", "jaxtyping"), default="plain", text=OPT_STYLE)
     add("--json", metavar="FILE", text=OPT_JSON)
     add("--html", metavar="FILE", text=OPT_HTML)
+    add("--network", action="store_true", text=messages.OPT_NETWORK)
     add_language_option(parser, language)
     add("command", metavar="SCRIPT ...", nargs=argparse.REMAINDER, text=messages.OPT_SCRIPT)
 
@@ -63,18 +68,30 @@ def run(options: argparse.Namespace) -> int:
     for option in ("json", "html"):
         check_file(f"--{option}", getattr(options, option))
     began = datetime.now().astimezone()
-    outcome = look_at(target, {"shapes": {}}, STEPS)
+    with look_at(target, {"shapes": {}}, STEPS, options.network) as (outcome, _):
+        pass
     return _tell(outcome, target, options, language_from(options.lang), began)
 
 
-def look_at(target: Any, looks: dict[str, Any], steps: int | None) -> Outcome:
-    """Runs the script with special looks on; its output goes to stderr."""
+@contextmanager
+def look_at(target: Target, looks: dict[str, Any], steps: int, network: bool) -> Iterator[tuple[Outcome, Path]]:
+    """Runs the script with special looks on, in the sandbox of controlled re-runs; its output goes to stderr.
+
+    The outcome, and the folder with all that was recorded.
+    """
     import tempfile
 
     from traindx import launch
-    with tempfile.TemporaryDirectory(prefix="traindx-") as folder:
-        return launch.launch(launch.command_for(target.script, target.module, target.args), Path(folder),
-                             {"script": target.file, "max_steps": steps, "looks": looks}, stdout=2)
+    from traindx.core.recording import Recording
+    from traindx.core.trials import Program
+    from traindx.engine import apart
+    program = Program(target.script, target.module, target.args, os.getcwd())
+    with tempfile.TemporaryDirectory(prefix="traindx-") as place:
+        folder = Path(place) / "trial"
+        own = apart.own_folder(folder)
+        outcome = launch.launch(lambda variables: apart.command(program, folder, network, variables), own,
+                                {"script": target.file, "max_steps": steps, "looks": looks}, stdout=2)
+        yield replace(outcome, recording=Recording.read(own)), own  # anew: paths of a copy are the user's again
 
 
 def _tell(outcome: Outcome, target: Target, options: argparse.Namespace, language: Language, began: datetime) -> int:
