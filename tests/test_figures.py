@@ -167,3 +167,5 @@ def test_names_of_lines_that_stand_close_share_one_place():
     [made] = readings({"loss": points}, [Noted(1, 500, "a/b"), Noted(2, 505, "c/d", "warning"), Noted(3, 900, "e/f")])
     assert [(mark.at, mark.label.en, mark.role) for mark in made.chart.marks] == [
         (500, "1 · 2", "bad"), (505, "", "other"), (900, "3", "bad"), (1000, "does not fall", "bad")]
+    assert "<title>a/b, c/d</title>" in svg(made.chart)
+    assert plotly(made.chart, "en")["layout"]["annotations"][0]["hovertext"] == "a/b, c/d"

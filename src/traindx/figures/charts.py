@@ -40,13 +40,15 @@ class Series:
 
 @dataclass(frozen=True)
 class Mark:
-    """A line across the chart at one value of an axis, with its name. ``knob``: dragging it sets that knob (x axis only)."""
+    """A line across the chart at one value of an axis, with its name. ``knob``: dragging it sets that knob (x axis only). ``hint``: what
+    is said when the pointer rests on the name."""
 
     axis: Literal["x", "y"]
     at: float
     label: Text
     role: Role = "muted"
     knob: str | None = None
+    hint: str = ""
 
 
 @dataclass(frozen=True)

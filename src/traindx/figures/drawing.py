@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from html import escape
 from typing import Any
 
 from traindx.core.text import Language, Text, number
@@ -72,6 +73,8 @@ def _line(mark: Mark) -> dict[str, Any]:
 
 def _note(mark: Mark, language: Language, x: Axis) -> dict[str, Any]:
     note: dict[str, Any] = {"text": mark.label.say(language), "showarrow": False, "font": {"color": COLOURS[mark.role], "size": 12}}
+    if mark.hint:
+        note["hovertext"] = escape(mark.hint)
     if mark.axis == "x":
         return {**note, "x": mark.at, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": _side(mark.at, x)}
     return {**note, "y": mark.at, "x": 1, "xref": "paper", "xanchor": "right", "yanchor": "bottom"}

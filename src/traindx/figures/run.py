@@ -113,7 +113,8 @@ def _marks(noted: Iterable[Noted]) -> Iterable[Mark]:
     for finding in noted:
         by_step.setdefault(finding.step, []).append(finding)
     for step, findings in sorted(by_step.items()):
-        yield Mark("x", step, same(", ".join(str(finding.number) for finding in findings)), LEVEL_ROLES.get(findings[0].level, "muted"))
+        yield Mark("x", step, same(", ".join(str(finding.number) for finding in findings)), LEVEL_ROLES.get(findings[0].level, "muted"),
+                   hint=", ".join(finding.rule for finding in findings))
 
 
 def _readable(marks: Iterable[Mark], ends: tuple[int, int]) -> Iterable[Mark]:
@@ -126,5 +127,6 @@ def _readable(marks: Iterable[Mark], ends: tuple[int, int]) -> Iterable[Mark]:
             groups.append([mark])
     for first, *others in groups:
         names = dict.fromkeys(mark.label for mark in (first, *others))
-        yield replace(first, label=reduce(lambda a, b: a + same(" · ") + b, names))
+        hints = dict.fromkeys(mark.hint for mark in (first, *others) if mark.hint)
+        yield replace(first, label=reduce(lambda a, b: a + same(" · ") + b, names), hint=", ".join(hints))
         yield from (replace(mark, label=EMPTY) for mark in others if mark.at != first.at)

@@ -171,7 +171,15 @@ def _mark(mark: Mark, frame: Frame) -> Iterator[str]:
     scale = frame.x if mark.axis == "x" else frame.y
     if not scale.low <= mark.at <= scale.high:
         return
-    at, style = scale.at(mark.at), f"stroke:{COLOURS[mark.role]};stroke-dasharray:3 3"
+    if mark.hint:
+        yield f"<g><title>{escape(mark.hint)}</title>"
+    yield from _line_and_name(mark, scale.at(mark.at), frame)
+    if mark.hint:
+        yield "</g>"
+
+
+def _line_and_name(mark: Mark, at: float, frame: Frame) -> Iterator[str]:
+    style = f"stroke:{COLOURS[mark.role]};stroke-dasharray:3 3"
     if mark.axis == "x":
         yield f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{frame.top}" y2="{frame.y.start}" style="{style}"/>'
         late = at > (frame.x.start + frame.x.end) / 2
