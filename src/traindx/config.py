@@ -12,7 +12,6 @@ from traindx.core.text import LANGUAGES, Text
 from traindx.errors import UsageError
 
 FAIL_ON = ("error", "warning", "never")
-TABLE = "tool.traindx"
 
 _NOT_TOML = Text("{file} is not valid TOML: {problem}", "{file} 不是合法的 TOML：{problem}")
 _NOT_READABLE = Text("{file} cannot be read: {problem}", "读不了 {file}：{problem}")

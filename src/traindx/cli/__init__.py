@@ -123,9 +123,5 @@ def _survive_narrow_encodings() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
-
-def problem_text(problem: OSError) -> str:
-    return problem.strerror or type(problem).__name__
-
 if __name__ == "__main__":
     sys.exit(main())

@@ -135,6 +135,28 @@ class _Running:
         return messages
 
 
+class Sweep(Protocol):
+    """Trials on their way. ``done`` are the traces so far, by index."""
+
+    done: dict[int, Trace]
+
+    def go(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+def finished(sweep: Sweep, count: int) -> list[Trace]:
+    """The traces of a sweep, run to its end. Raises Interrupted; whatever is raised, nothing is left running."""
+    try:
+        sweep.go()
+    except KeyboardInterrupt:
+        sweep.stop()
+        raise Interrupted(sweep.done) from None
+    except BaseException:
+        sweep.stop()
+        raise
+    return [sweep.done[index] for index in range(count)]
+
+
 class LocalEngine:
     """``jobs``: at most this many at once (default: one per core). ``isolate``: a new interpreter for each trial;
     slower, with the same results. ``sandbox``: overlay, copy or guard, instead of the first that works here.
@@ -172,15 +194,7 @@ class LocalEngine:
 
     def run(self, trials: Sequence[Trial], on_done: OnDone | None = None, on_message: OnMessage | None = None) -> list[Trace]:
         sweep = _Sweep(self, list(enumerate(trials)), on_done or ignore, on_message or ignore)
-        try:
-            sweep.go()
-        except KeyboardInterrupt:
-            sweep.stop()
-            raise Interrupted(sweep.done) from None
-        except BaseException:
-            sweep.stop()
-            raise
-        return [sweep.done[index] for index in range(len(trials))]
+        return finished(sweep, len(trials))
 
     # -- servers ------------------------------------------------------------------------------------------------------
 

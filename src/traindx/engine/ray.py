@@ -19,7 +19,7 @@ from typing import Any
 from traindx.core.codec import encode
 from traindx.core.text import Text
 from traindx.core.trials import Program, Trace, Trial, ending, to_json, trial_from
-from traindx.engine.local import PERFORMER, Interrupted, LocalEngine, OnDone, OnMessage, ignore
+from traindx.engine.local import PERFORMER, LocalEngine, OnDone, OnMessage, finished, ignore
 from traindx.engine.places import beneath, places_of
 from traindx.errors import UsageError
 
@@ -80,15 +80,7 @@ class RayEngine:
             return []
         self._connect(trials[0].program)
         sweep = _Sweep(self, list(trials), on_done or ignore, on_message or ignore)
-        try:
-            sweep.go()
-        except KeyboardInterrupt:
-            sweep.stop()
-            raise Interrupted(sweep.done) from None
-        except BaseException:
-            sweep.stop()
-            raise
-        return [sweep.done[index] for index in range(len(trials))]
+        return finished(sweep, len(trials))
 
     def _connect(self, program: Program) -> None:
         root = root_of(program)

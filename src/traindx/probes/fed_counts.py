@@ -168,7 +168,6 @@ class Model:
     value_set: set[float] = field(default_factory=set)
     reservoir: list[tuple[Array, float]] = field(default_factory=list)
     offered: int = 0
-    whole_values: bool = True
     # batches
     sum: int = -1
     run: int = 0

@@ -74,7 +74,6 @@ DATA = Text("data", "数据")
 ENVIRONMENT = Text("environment", "环境")
 CURVES = Text("curves", "曲线")
 FINDINGS = Text("findings", "诊断结论")
-CHECKPOINTS = Text("checkpoints", "检查点")
 CONCLUSION = Text("conclusion", "结论")
 UNSEEDED = Text("not seeded", "没有设种子")
 WHY = {"git is not installed": Text("git is not installed", "没有安装 git"),

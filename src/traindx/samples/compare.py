@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -174,11 +173,3 @@ def stem_of(name: str) -> str:
     base = os.path.splitext(re.split(r"[/\\\\]", name)[-1])[0]
     match = re.match(r"^(.*\w)[_\-. ]+[A-Za-z]*\d+$", base)
     return match[1] if match and re.search(r"\d", match[1]) else ""
-
-
-def by_sample(pairs: tuple[Pair, ...]) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """The copies of each first sample."""
-    found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    for pair in pairs:
-        found[pair.first].append(pair.second)
-    return dict(found)

@@ -31,7 +31,6 @@ TOO_LARGE = Text("too large to be shown: {shape}", "太大，不显示：{shape}
 NOT_DECODED = Text("no tokenizer was seen: ids", "没看到 tokenizer：显示 id")
 CLASSES = Text("Classes", "类别分布")
 TAIL = Text("tail: less than a fifth of a class's mean count (rule of thumb)", "长尾：不到平均每类样本数的五分之一（经验值）")
-NO_CLASSES = Text("The labels are no class ids.", "标签不是类别 id。")
 VALUES = Text("{count} values, {low} .. {high}, mean {mean}, standard deviation {std} (measured)",
               "{count} 个值，{low} .. {high}，均值 {mean}，标准差 {std}（实测）")
 COPIES = Text("Duplicates", "重复样本")
@@ -71,7 +70,6 @@ NO_GROUPS = Text("No file name begins alike in two splits in a way that tells a 
 FINDINGS = Text("What the data rules say", "数据规则的结论")
 NO_FINDING = Text("No data rule found a fault.", "数据规则没有查出问题。")
 PAGE = Text("Page: {page}", "页面：{page}")
-MARKS_SAVED = Text("Marks: {file}", "标记：{file}")
 SERVING = Text("Review at {url}. Marks are saved to {file}. Ctrl-C ends.", "在 {url} 查看。标记保存到 {file}。按 Ctrl-C 结束。")
 WHY = {
     "a row says too little: two samples may be alike by chance": Text(

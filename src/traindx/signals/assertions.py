@@ -14,7 +14,6 @@ from traindx.core.recording import Recording
 from traindx.signals.shapes import comparable
 
 Style = Literal["plain", "jaxtyping"]
-STYLES: tuple[Style, ...] = ("plain", "jaxtyping")
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _KINDS = (("float", "Float"), ("bfloat", "Float"), ("uint", "UInt"), ("int", "Int"), ("bool", "Bool"), ("complex", "Complex"))
 

@@ -108,7 +108,6 @@ class BackwardCall(Observation):
     accumulate: bool
     create_graph: bool
     keep_graph: bool
-    parameters_reached: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
