@@ -6,7 +6,7 @@ import fnmatch
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,11 +160,12 @@ def _compare(options: argparse.Namespace) -> int:
     from traindx.runs.comparing import difference, groups
     from traindx.runs.overlay import render
     from traindx.runs.reading import find
+    from traindx.runs.showing import sentences
     runs = [find(options.folder, name) for name in options.runs]
     if len(runs) < 2:
         raise UsageError(words.TWO_NEEDED)
     metric, made = groups(runs)
-    said = _sentences(runs, metric, made, options.language)
+    said = [text.say(options.language) for text in sentences(runs, metric, made)]
     if options.json:
         gains = [(a, b, *difference(a, b)) for a, b in zip(made[1:], [made[0]] * len(made))] if made else []
         shown = [{"name": group.name, "runs": list(group.runs), "values": list(group.values), "mean": group.mean, "spread": group.spread}
@@ -176,24 +177,6 @@ def _compare(options: argparse.Namespace) -> int:
     if options.html:
         _write(options.html, render(runs, said, options.language))
     return 0
-
-
-def _sentences(runs: Sequence[Run], metric: str, made: Sequence[Any], language: Language) -> list[str]:
-    """One line a group, then every later group against the first, with what was changed between them."""
-    from traindx.core.text import number
-    from traindx.runs.comparing import diff, difference, variables
-    from traindx.runs.showing import gain_text, verdict
-    by_name, between = {run.name: run for run in runs}, "" if language == "zh" else " "
-    lines = [words.METRIC.fill(metric=metric).say(language)]
-    for group in made:
-        spread = "-" if group.spread is None else number(group.spread)
-        parts = ((words.SEED_COUNT, len(group.values)), (words.MEAN, number(group.mean, 5)), (words.SPREAD, spread))
-        lines.append(f"  {group.name}: " + ", ".join(f"{text.say(language)} {value}" for text, value in parts))
-    for group in made[1:]:
-        gap, interval = difference(group, made[0])
-        text = gain_text(group.name, made[0].name, gap, interval, min(len(group.values), len(made[0].values)))
-        lines.append(text.say(language) + between + verdict(variables(diff(by_name[made[0].name], by_name[group.name]))).say(language))
-    return lines
 
 
 def _note(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +19,14 @@ OPT_DIR = Text("folder of the runs (default: runs)", "运行记录所在的文�
 OPT_PORT = Text("port to listen on (default: {port}; the next free one where it is taken; 0: any)",
                 "监听的端口（默认 {port}；占用了就用下一个空闲的；0：任意）")
 OPT_NO_BROWSER = Text("do not open a browser", "不打开浏览器")
+OPT_EXPORT = Text("write everything into one HTML file that needs no server, and end", "把全部内容写进一个不需要服务器的 HTML 文件，然后结束")
+OPT_RUN = Text("with --export: a run to take along", "和 --export 一起用：把一次运行也放进去")
+WROTE = Text("Wrote {file}: {size} MB, opens from disk and from any static host", "已写入 {file}：{size} MB，直接打开或放到任意静态网站都可以")
+TOO_LARGE = Text("traindx: the file is larger than {most} MB", "traindx：文件超过了 {most} MB")
+RUN_ALONE = Text("--run {run}: only with --export; a served studio shows every run",
+                 "--run {run} 只能和 --export 一起用；studio 本来就会显示每次运行")
+NO_FOLDER = Text("there is no folder {folder}", "没有文件夹 {folder}")
+CANNOT_WRITE = Text("--export: cannot write {file}: {problem}", "--export：写不了 {file}：{problem}")
 MISSING = Text("traindx studio needs packages that are not installed: {names}. Install them with: pip install 'traindx[studio]'",
                "traindx studio 需要的包还没有装：{names}。请运行：pip install 'traindx[studio]'")
 NOT_A_PORT = Text("--port: {value!r} is not a port; a whole number from 0 to 65535 is needed",
@@ -37,6 +46,8 @@ def prepare_parser(parser: argparse.ArgumentParser, language: Language) -> None:
     parser.add_argument("--runs-dir", metavar="DIR", help=OPT_DIR.say(language))
     parser.add_argument("--port", metavar="N", help=OPT_PORT.fill(port=PORT).say(language))
     parser.add_argument("--no-browser", action="store_true", help=OPT_NO_BROWSER.say(language))
+    parser.add_argument("--export", metavar="FILE", help=OPT_EXPORT.say(language))
+    parser.add_argument("--run", metavar="RUN", dest="record", help=OPT_RUN.say(language))
     add_language_option(parser, language)
 
 
@@ -46,7 +57,12 @@ def run(options: argparse.Namespace) -> int:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise UsageError(MISSING.fill(names=", ".join(missing)))
-    return _serve(Path(settings.runs_dir), _port(options.port), options.no_browser, language_from(settings.lang))
+    language = language_from(settings.lang)
+    if options.export:
+        return _export(Path(options.export), Path(settings.runs_dir), options.record, language)
+    if options.record:
+        raise UsageError(RUN_ALONE.fill(run=options.record))
+    return _serve(Path(settings.runs_dir), _port(options.port), options.no_browser, language)
 
 
 def _port(words: str | None) -> int:
@@ -55,6 +71,30 @@ def _port(words: str | None) -> int:
     if not (words.isascii() and words.isdigit() and int(words) < 65536):
         raise UsageError(NOT_A_PORT.fill(value=words))
     return int(words)
+
+
+def _export(file: Path, runs_dir: Path, record: str | None, language: Language) -> int:
+    from traindx.studio.exporting import MOST_BYTES, chapter
+    if not file.parent.is_dir():
+        raise UsageError(CANNOT_WRITE.fill(file=file, problem=NO_FOLDER.fill(folder=file.parent)))
+    page = chapter(language, runs_dir, record, _progress(language)).encode()
+    try:
+        file.write_bytes(page)
+    except OSError as problem:
+        raise UsageError(CANNOT_WRITE.fill(file=file, problem=problem.strerror)) from None
+    if len(page) > MOST_BYTES:
+        _say(TOO_LARGE.fill(most=MOST_BYTES >> 20), language)
+    print(WROTE.fill(file=file, size=f"{len(page) / 1e6:.1f}").say(language))
+    return 0
+
+
+def _progress(language: Language) -> Callable[[Text], None]:
+    """A line on stderr that is written over, on a terminal only."""
+    def show(text: Text) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[Ktraindx: {text.say(language)}")
+            sys.stderr.flush()
+    return show
 
 
 def _serve(runs_dir: Path, wanted: int, quiet: bool, language: Language) -> int:

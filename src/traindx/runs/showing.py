@@ -232,3 +232,21 @@ def value_text(value: Any) -> str:
         return number(value, 6)
     text = "-" if value is None else str(value)
     return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "…"
+
+
+# -- a gain against the spread ------------------------------------------------------------------------------------------------------------
+
+def sentences(runs: Sequence[Run], metric: str, made: Sequence[comparing.Group]) -> Iterator[Text]:
+    """The metric, one line a group, then every later group against the first, with what was changed between them."""
+    by_name = {run.name: run for run in runs}
+    yield words.METRIC.fill(metric=metric)
+    for group in made:
+        spread = "-" if group.spread is None else number(group.spread)
+        parts = ((words.SEED_COUNT, len(group.values)), (words.MEAN, number(group.mean, 5)), (words.SPREAD, spread))
+        said = [text + same(f" {value}") for text, value in parts]
+        yield same(f"  {group.name}: ") + said[0] + same(", ") + said[1] + same(", ") + said[2]
+    for group in made[1:]:
+        gap, interval = comparing.difference(group, made[0])
+        text = gain_text(group.name, made[0].name, gap, interval, min(len(group.values), len(made[0].values)))
+        changed = verdict(comparing.variables(comparing.diff(by_name[made[0].name], by_name[group.name])))
+        yield text + Text(" ", "") + changed

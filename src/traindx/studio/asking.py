@@ -24,6 +24,8 @@ NOT_KNOWN = Text("The page asked {ask!r}, which this studio does not know.", "é¡
 MOST_TASKS = 32  # questions of one page that are being answered
 LIGHT_LIMIT, SLOW_LIMIT = 10.0, 60.0  # seconds
 SEEDS = 1000
+LOOK = 1.0  # seconds between two looks at a run that is written
+MOST_RUNS = 12  # over each other
 
 
 class Studio:
@@ -82,8 +84,25 @@ class Studio:
                 self._trained = Toys()
             return self._trained
 
+    async def record(self, name: str, *arguments: Any) -> bytes:
+        """A question about runs, by a job of records.py."""
+        return await self.slow.ask(Job(name, (str(self.runs_dir), *arguments), SLOW_LIMIT, light=True))
+
     async def page_of(self, run: str, name: str) -> str | None:
-        return None
+        from traindx.studio.records import page_of
+        return await asyncio.to_thread(page_of, self.runs_dir, run, name)
+
+    async def follow(self, name: str, tell: Callable[[Any], Awaitable[None]]) -> None:
+        """Tells a run's curves as they are read, and as they grow, until the run is over."""
+        from traindx.studio.records import Live
+        live = await asyncio.to_thread(Live, self.runs_dir, name)
+        while True:
+            news = await asyncio.to_thread(live.news)
+            if news is not None:
+                await tell(news)
+            if live.over:
+                return
+            await asyncio.sleep(LOOK if live.up_to_date else 0.02)
 
 
 class Conversation:
@@ -96,6 +115,12 @@ class Conversation:
             "catalogue": lambda asked: studio.catalogue(),
             "lab": lambda asked: studio.lab(str(asked.get("name")), _mapping(asked.get("state"))),
             "leaf": lambda asked: studio.leaf(str(asked.get("name")), _count(asked.get("seed"))),
+            "runs": lambda asked: studio.record("runs"),
+            "run": lambda asked: studio.record("run", str(asked.get("name"))),
+            "checklist": lambda asked: studio.record("checklist", str(asked.get("name"))),
+            "compare": lambda asked: studio.record("compare", _names(asked.get("names"))),
+            "note": lambda asked: studio.record("note", str(asked.get("name")), _mapping(asked.get("lines"))),
+            "watch": self._watch,
             "rule": lambda asked: studio.quick.ask(Job("rule", (str(asked.get("name")),), LIGHT_LIMIT, light=True)),
         }
 
@@ -114,12 +139,22 @@ class Conversation:
                 task.cancel()
 
     def _take(self, message: Mapping[str, Any]) -> None:
-        key = f"{message.get('ask')} {message.get('name')}" if message.get("ask") in ("lab", "leaf") else f"# {message.get('id')}"
+        ask = message.get("ask")
+        key = f"lab {message.get('name')}" if ask == "lab" else str(ask) if ask in ("leaf", "watch") else f"# {message.get('id')}"
         if (before := self._tasks.get(key)) is not None:
             before.cancel()
         task = asyncio.ensure_future(self._answer(message))
         self._tasks[key] = task
         task.add_done_callback(lambda done: self._tasks.pop(key) if self._tasks.get(key) is done else None)
+
+    async def _watch(self, asked: Mapping[str, Any]) -> bytes:
+        """News are pushed while the question is open; it is answered when nothing more will come. Only one run is watched."""
+        name = str(asked.get("name"))
+
+        async def tell(news: Any) -> None:
+            await self._send(encoded({"push": name, **news}).decode())
+        await self.studio.follow(name, tell)
+        return encoded({"answer": None})
 
     async def _answer(self, message: Mapping[str, Any]) -> None:
         ask = self._asks.get(str(message.get("ask")))
@@ -141,3 +176,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _count(value: Any) -> int:
     return value % SEEDS if isinstance(value, int) else 0
+
+
+def _names(value: Any) -> list[str]:
+    return [str(name) for name in value][:MOST_RUNS] if isinstance(value, list) else []

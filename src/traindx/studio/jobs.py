@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from traindx.core.text import Text
@@ -35,7 +36,17 @@ def rule(name: str) -> Any:
     return describing.rule_page(found)
 
 
-JOBS: dict[str, Callable[..., Any]] = {"catalogue": catalogue, "lab": lab, "rule": rule}
+def of_records(name: str) -> Callable[..., Any]:
+    """A job of records.py; ``runs_dir`` comes as text."""
+    def job(runs_dir: str, *arguments: Any) -> Any:
+        from traindx.studio import records
+        return getattr(records, name)(Path(runs_dir), *arguments)
+    return job
+
+
+JOBS: dict[str, Callable[..., Any]] = {
+    "catalogue": catalogue, "lab": lab, "rule": rule, "runs": of_records("listing"), "run": of_records("page"),
+    "checklist": of_records("checklist"), "compare": of_records("comparison"), "note": of_records("note")}
 
 
 def answer(name: str, arguments: tuple[Any, ...]) -> bytes:

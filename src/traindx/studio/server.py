@@ -23,7 +23,8 @@ HOST = "127.0.0.1"
 PORTS = 20  # how many after the wanted one are tried
 MOST = 2**16  # bytes of one message from the page
 STATIC = Path(__file__).with_name("static")
-SCRIPTS = ("dom.js", "words.js", "address.js", "figures.js", "labs.js", "tree.js", "rules.js", "runs.js", "socket.js", "app.js")
+# in an order in which each needs only those before it
+SCRIPTS = ("dom.js", "words.js", "address.js", "socket.js", "figures.js", "labs.js", "tree.js", "rules.js", "runs.js", "app.js")
 FILES = {**dict.fromkeys(SCRIPTS, "text/javascript"), "style.css": "text/css"}
 
 

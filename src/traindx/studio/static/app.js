@@ -50,11 +50,15 @@ function show() {
   last = [view, ...parts].join("/");
   const stays = view === "tree" && before !== null && (before === "tree" || before.startsWith("tree/"));
   if (!stays) detach(main);
-  if (view === "labs") parts.length ? labPage(main, book, source, parts[0], query) : labList(main, book);
-  else if (view === "rules") parts.length ? rulePage(main, book, source, parts.join("/")) : ruleIndex(main, book);
-  else if (view === "runs" && source.hasRuns) parts.length ? runPage(main, book, source, parts[0]) : runList(main, book, source);
-  else if (view === "compare" && source.hasRuns) comparePage(main, book, source, parts);
-  else treePage(main, book, source, parts, query);
+  source.unwatch?.(source.watching?.keys().next().value);
+  const views = {
+    labs: () => (parts.length ? labPage(main, book, source, parts[0], query) : labList(main, book)),
+    rules: () => (parts.length ? rulePage(main, book, source, parts.join("/")) : ruleIndex(main, book)),
+    runs: source.hasRuns && (() => (parts.length ? runPage(main, book, source, parts[0]) : runList(main, book, source))),
+    compare: source.hasRuns && (() => comparePage(main, book, source, parts)),
+  };
+  const shown = (views[view] || (() => treePage(main, book, source, parts, query)))();
+  if (shown instanceof Promise) shown.catch((error) => { if (here().view === view) problem(error); });
   if (view !== "tree") attach(main);
   const title = main.querySelector("h1")?.textContent ?? "";
   document.title = `${title} · traindx studio`;
@@ -74,7 +78,7 @@ async function start() {
 }
 
 function problem(error) {
-  fill(main, el("h1", {}, "traindx studio"), el("p", { role: "alert" }, say(error.text ?? String(error))));
+  fill(main, el("h1", {}, "traindx studio"), el("p", { class: "verdict error", role: "alert" }, say(error.text ?? String(error))));
 }
 
 start().catch(problem);

@@ -1,6 +1,7 @@
 // Figures: a chart by Plotly with a legend of our own, a grid as a table; a text and a table behind each curve.
 
 import { el, fill, table } from "./dom.js";
+import { loadPlotly } from "./socket.js";
 import { number, say, word } from "./words.js";
 
 const ROWS = 200; // of the table behind a curve
@@ -20,11 +21,7 @@ export function redraw(element, spec) {
 }
 
 /** Plotly is large: the page shows its text first, and draws once it has come. */
-const plotly = new Promise((resolve) => {
-  if (window.Plotly) { resolve(); return; }
-  const script = el("script", { src: "plotly.min.js", on: { load: resolve } });
-  document.head.append(script);
-});
+const plotly = loadPlotly();
 
 // -- charts ---------------------------------------------------------------------------------------------------------------
 

@@ -2,10 +2,20 @@
 
 const WAITS = [300, 600, 1200, 2500, 5000]; // milliseconds between attempts
 
+export function loadPlotly() {
+  return new Promise((resolve) => {
+    const script = document.createElement("script");
+    script.src = "plotly.min.js";
+    script.onload = resolve;
+    document.head.append(script);
+  });
+}
+
 export function source(onState) { return new Socket(onState); }
 
 class Socket {
   hasRuns = true;
+  canWrite = true;
 
   /** `onState(connected)` is called when the connection breaks and when it is back. */
   constructor(onState) {
@@ -64,4 +74,23 @@ class Socket {
   lab(name, state) { return this.ask({ ask: "lab", name, state }, `lab ${name}`); }
   leaf(name, seed) { return this.ask({ ask: "leaf", name, seed }, "leaf"); }
   rule(name) { return this.ask({ ask: "rule", name }); }
+
+  // -- runs
+  runs() { return this.ask({ ask: "runs" }); }
+  run(name) { return this.ask({ ask: "run", name }); }
+  checklist(name) { return this.ask({ ask: "checklist", name }); }
+  compare(names) { return this.ask({ ask: "compare", names }); }
+  note(name, lines) { return this.ask({ ask: "note", name, lines }); }
+  pageUrl(run, page) { return `pages/${encodeURIComponent(run)}/${encodeURIComponent(page)}`; }
+
+  /** News of one run, pushed until it is over; watching another one ends it. */
+  watch(name, tell) {
+    this.watching.clear();
+    this.watching.set(name, tell);
+    this.tell({ ask: "watch", name });
+  }
+
+  unwatch(name) {
+    if (this.watching.delete(name)) this.tell({ ask: "watch", name: "" });
+  }
 }

@@ -1,0 +1,305 @@
+"""The reader's own runs as JSON for the page. Nothing in a record is executed, and no file is read that the page names."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from traindx import messages
+from traindx.core.findings import Evidence, Judged, Report
+from traindx.core.recording import EVENTS, METRICS, Recording, Tail
+from traindx.core.text import EMPTY, Text, number, same
+from traindx.errors import UsageError
+from traindx.figures.run import Noted, compared, readings
+from traindx.figures.thinning import Thinner
+from traindx.runs import notes, showing
+from traindx.runs.comparing import mapping, rows_of
+from traindx.runs.reading import Run, is_number, read_json, runs_in
+from traindx.studio import describing
+from traindx.studio.describing import JSON, pair, plain
+
+MOST_BYTES = 64 * 2**20  # of a recording that is judged anew; above, what its report says stands
+CHUNK = 2**23  # bytes of metrics that are read at once
+BUCKETS = 400  # of a curve while it is read
+LONGEST = 2000  # letters of a line of the conclusion
+PAGES = 20  # of one run
+PLACES = (".py", ".ipynb")
+
+NO_RUN = Text("There is no run named {name!r} in {folder}.", "{folder} 里没有名为 {name!r} 的运行记录。")
+TOO_LARGE = Text("This recording is large ({size} MB): what is said here is what the report said when the run ended.",
+                 "这份记录很大（{size} MB）：这里显示的是运行结束时报告里的结论。")
+BROKEN_LINES = Text("{count} lines of the record could not be read; what is shown rests on the others.",
+                    "记录里有 {count} 行读不出来，这里只依据其余部分。")
+CANNOT_WRITE = Text("notes.md could not be written: {problem}", "notes.md 写不进去：{problem}")
+COMPARE_TWO = Text("Choose two runs or more to compare.", "请选择两次或更多的运行来比较。")
+
+
+def run_named(runs_dir: Path, name: str) -> Run:
+    """One of the runs that are there; the name is compared, never joined to a path. Raises UsageError."""
+    for path in runs_in(runs_dir):
+        if path.name == name:
+            return Run(path)
+    raise UsageError(NO_RUN.fill(name=name, folder=runs_dir))
+
+
+def listing(runs_dir: Path) -> JSON:
+    """Newest first."""
+    from traindx.runs.index import rows
+    found = sorted(rows(runs_dir), key=lambda row: (row["started"], row["run"]), reverse=True)
+    shown = [{**row, "state": showing.state(row["status"]), "best": _best(row["best"])} for row in found]
+    return plain({"folder": str(runs_dir), "runs": shown})
+
+
+def _best(best: Any) -> str:
+    value = mapping(best).get("value")
+    return f"{mapping(best).get('metric')} {number(float(value))}" if isinstance(value, (int, float)) else ""
+
+
+# -- curves ---------------------------------------------------------------------------------------------------------------
+
+class Curves:
+    """The series of a run that may still write, in bounded memory: spikes, NaN and Inf stay."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._recording = Recording()
+        self._tail = Tail(folder, self._recording, (METRICS,))
+        self._kept: dict[str, Thinner] = {}
+        self.steps = 0
+
+    def read(self, most: int = CHUNK) -> bool:
+        """Takes in at most ``most`` bytes that are new; whether there was a whole line among them."""
+        count = self._tail.read(most)
+        for name, points in self._recording.series.items():
+            self._kept.setdefault(name, Thinner(BUCKETS)).extend(points)
+            if points:
+                self.steps = max(self.steps, points[-1][0])
+        self._recording.series = {}
+        return count > 0
+
+    @property
+    def lost(self) -> int:
+        return self._recording.lost
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, 0..1."""
+        return self._tail.share()
+
+    @property
+    def series(self) -> dict[str, list[tuple[int, float]]]:
+        return {name: kept.points for name, kept in self._kept.items() if kept.count}
+
+
+def figures(series: Mapping[str, Sequence[tuple[int, float]]], noted: Sequence[Noted] = ()) -> JSON:
+    """The six monitors and every other series, with bands, alarms and findings."""
+    return [{**describing.figure(one.chart), "series": one.name, "alarms": [plain(vars(alarm)) for alarm in one.alarms]}
+            for one in readings(series, noted)]
+
+
+# -- one run --------------------------------------------------------------------------------------------------------------
+
+def page(runs_dir: Path, name: str) -> JSON:
+    """Everything about one run except for the curves of a large one, which come as they are read."""
+    run = run_named(runs_dir, name)
+    curves = Curves(run.path)
+    curves.read()
+    large = _size(run) > MOST_BYTES
+    report = Report() if large else _judged(run)
+    written = read_json(run.path / "report.json")
+    found = _from_report(written) if large else [_finding(judged, report, run, written) for judged in report.findings]
+    remarks = [*run.remarks(), *([TOO_LARGE.fill(size=_size(run) >> 20)] if large else report.remarks)]
+    if large and curves.lost:
+        remarks.append(BROKEN_LINES.fill(count=curves.lost))
+    state = _status(run, curves)
+    said = plain({"run": run.name, "state": showing.state(state), "running": state == "running", "remarks": remarks, "notes": run.notes,
+                  "facts": showing.facts(run, {}), "config": showing.config(run), "pages": pages_of(run)})
+    return {**said, "findings": found, "figures": figures(curves.series, _noted(found)), "read": curves.share, "steps": curves.steps}
+
+
+def _size(run: Run) -> int:
+    return sum((run.path / file).stat().st_size for file in (EVENTS, METRICS) if (run.path / file).is_file())
+
+
+def _status(run: Run, curves: Curves) -> str:
+    """As run.status, which would read the whole recording of a killed run."""
+    from traindx.runs.status import RUNNING, is_running
+    said = run.fields.get("status")
+    if not isinstance(said, str):
+        return "unknown"
+    if said != RUNNING or is_running(run.path, run.fields):
+        return said
+    return f"killed at step {curves.steps}"
+
+
+def _judged(run: Run) -> Report:
+    """Findings that an experiment has refuted were withdrawn by the report, and stay so."""
+    from traindx.diagnosis import diagnose, no_training
+    report = diagnose(run.recording)
+    refuted = {row.get("rule") for row in rows_of(read_json(run.path / "report.json").get("refuted"))}
+    report.findings = [judged for judged in report.findings if judged.rule not in refuted]
+    if (why := no_training(run.recording)) is not None:
+        report.remarks.insert(0, messages.NO_TRAINING.fill(why=why))
+    return report
+
+
+def _finding(judged: Judged, report: Report, run: Run, written: Mapping[str, Any]) -> JSON:
+    finding = judged.finding
+    where = finding.where
+    said = {"rule": judged.rule, "level": judged.level, "title": judged.title, "cause": finding.cause, "fix": finding.fix,
+            "place": f"{where.file}:{where.line}" if where else None, "function": where.function if where else None,
+            "code": _code(judged, run),
+            "also": [f"{site.file}:{site.line}  {site.code}" for site in finding.also], "step": finding.first_step,
+            "confidence": messages.CONFIDENCE[finding.confidence], "because": finding.because, "explained_by": judged.explained_by,
+            "evidence": [list(_evidence(one)) for one in finding.evidence], "proof": _proof(judged.rule, written)}
+    return plain(said)
+
+
+def _evidence(one: Evidence) -> Iterator[Text]:
+    from traindx.reporters.words import value_of
+    yield one.what
+    yield value_of(one.value, one.unit)
+    yield one.expected if isinstance(one.expected, Text) else same(str(one.expected))
+    yield messages.ORIGIN[one.origin]
+    yield EMPTY if one.step is None else same(str(one.step))
+
+
+def _code(judged: Judged, run: Run) -> list[list[Any]]:
+    """Numbered lines around the place, where the program's file still stands as it was; else the line that was recorded."""
+    from traindx.reporters.html import context
+    where = judged.finding.where
+    if where is None:
+        return []
+    if not where.file.endswith(PLACES):
+        return [[where.line, where.code]]
+    return [list(row) for row in context(where, Path(str(run.fields.get("cwd", ""))))]
+
+
+def _proof(rule: str, written: Mapping[str, Any]) -> Text | None:
+    """What the run's own experiments said, in few words: its sentences stand in one language only."""
+    from traindx.experiments.plans import PLANS
+    for row in rows_of(written.get("findings")):
+        proof = mapping(row.get("proof"))
+        outcome = messages.OUTCOME.get(str(proof.get("outcome")))
+        if row.get("rule") == rule and outcome is not None:
+            plan = PLANS.get(str(proof.get("experiment")))
+            return outcome + (messages.IN_BRACKETS.fill(inner=plan.title) if plan else EMPTY)
+    return None
+
+
+def _from_report(written: Mapping[str, Any]) -> list[JSON]:
+    """Findings as the report has them, in the language that it was written in."""
+    from traindx.core.rules import all_rules
+    found = []
+    for row in rows_of(written.get("findings")):
+        where, rule = mapping(row.get("where")), str(row.get("rule"))
+        title = all_rules()[rule].title if rule in all_rules() else same(str(row.get("title", "")))
+        confidence = messages.CONFIDENCE.get(str(row.get("confidence")), EMPTY)
+        found.append(plain({
+            "rule": rule, "level": str(row.get("level")), "title": title, "cause": str(row.get("cause", "")), "fix": str(row.get("fix", "")),
+            "place": f"{where.get('file')}:{where.get('line')}" if where else None, "function": None, "also": [], "because": "",
+            "code": [[where.get("line"), str(where.get("code", ""))]] if where else [], "evidence": [],
+            "step": row["first_step"] if is_number(row.get("first_step")) else 1,
+            "confidence": confidence, "explained_by": row.get("explained_by"), "proof": _proof(rule, written)}))
+    return found
+
+
+def _noted(found: Sequence[Mapping[str, Any]]) -> list[Noted]:
+    """In the order of the page: a symptom stands below its cause and has no number."""
+    causes = [finding for finding in found if not finding["explained_by"]]
+    return [Noted(at, int(finding["step"]), str(finding["rule"]), str(finding["level"])) for at, finding in enumerate(causes, 1)]
+
+
+class Live:
+    """A run that is read a piece at a time, and goes on being read while it is written."""
+
+    def __init__(self, runs_dir: Path, name: str) -> None:
+        self.run = run_named(runs_dir, name)
+        self.curves = Curves(self.run.path)
+        self.over = self.up_to_date = False
+        self._said = ""
+
+    def news(self) -> JSON | None:
+        """What there is to say since the last time, None for nothing."""
+        changed = self.curves.read()
+        status = _status(Run(self.run.path), self.curves)
+        self.up_to_date = self.curves.share >= 1 or not changed
+        self.over = status != "running" and self.up_to_date
+        if not changed and status == self._said:
+            return None
+        self._said = status
+        return {"figures": figures(self.curves.series), "read": self.curves.share, "steps": self.curves.steps,
+                "state": pair(showing.state(status)), "over": self.over}
+
+
+# -- what else there is of a run ------------------------------------------------------------------------------------------
+
+def pages_of(run: Run) -> list[str]:
+    """HTML pages in the run's folder, and those that traindx made of its script beside it, by name."""
+    return list(_pages(run))[:PAGES]
+
+
+def _pages(run: Run) -> dict[str, Path]:
+    script = Path(str(run.fields.get("script", "")))
+    folder = Path(str(run.fields.get("cwd", "")))
+    found = {path.name: path for path in sorted(run.path.glob("*.html")) if path.is_file()}
+    if folder.is_absolute() and script.stem:
+        made = {path.name: path for path in (folder / f"traindx-{kind}-{script.stem}.html" for kind in ("data", "memory", "speed"))}
+        found |= {name: path for name, path in made.items() if path.is_file()}
+    return found
+
+
+def page_of(runs_dir: Path, name: str, page: str) -> str | None:
+    """A page by the name under which the run lists it."""
+    try:
+        path = _pages(run_named(runs_dir, name)).get(page)
+        return path.read_text(encoding="utf-8", errors="replace") if path else None
+    except (UsageError, OSError):
+        return None
+
+
+def checklist(runs_dir: Path, name: str) -> JSON:
+    from traindx.checklist import judging
+    from traindx.checklist import words as said
+    from traindx.checklist.evidence import gather
+    run = run_named(runs_dir, name)
+    if _size(run) > MOST_BYTES:
+        raise UsageError(TOO_LARGE.fill(size=_size(run) >> 20))
+    items = judging.judge(gather(run, runs_dir))
+    return plain({"tally": judging.tally(items), "items": [
+        {"item": item.item, "group": said.GROUPS.get(item.item), "title": item.title, "state": item.state, "said": said.STATES[item.state],
+         "evidence": item.evidence, "settle": item.settle} for item in items]})
+
+
+def note(runs_dir: Path, name: str, lines: Mapping[str, Any]) -> JSON:
+    """Writes the three lines into notes.md, the one thing that the studio writes; gives them back as they now stand."""
+    run = run_named(runs_dir, name)
+    given = {line: str(lines[line])[:LONGEST] for line in notes.LINES if line in lines}
+    try:
+        notes.write(run.path, given)
+    except OSError as problem:
+        raise UsageError(CANNOT_WRITE.fill(problem=problem.strerror)) from None
+    return notes.read(run.path)
+
+
+# -- several runs ---------------------------------------------------------------------------------------------------------
+
+def comparison(runs_dir: Path, names: Sequence[str]) -> JSON:
+    """Curves over each other, what the seeds' spread allows to say, and what differs between the first two."""
+    from traindx.runs.comparing import diff, groups
+    runs = [run_named(runs_dir, name) for name in dict.fromkeys(names)]
+    if len(runs) < 2:
+        raise UsageError(COMPARE_TWO)
+    series = {}
+    for run in runs:
+        curves = Curves(run.path)
+        while curves.read():
+            pass
+        series[run.name] = curves.series
+    pictures = [describing.figure(chart) for chart in compared(series)]
+    small = all(_size(run) <= MOST_BYTES for run in runs)
+    changes = diff(runs[0], runs[1]) if small else {}
+    rows = [[pair(showing.TITLES[section]), name, *map(showing.value_text, both)] for section in showing.TITLES if section != "curves"
+            for name, both in changes.get(section, {}).items()]
+    said = [pair(text) for text in showing.sentences(runs, *groups(runs))] if small else []
+    return {"runs": [run.name for run in runs], "figures": pictures, "sentences": said, "changes": rows}
