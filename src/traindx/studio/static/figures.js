@@ -43,7 +43,7 @@ function chartFigure(first, options) {
     spec = next;
     const shown = say({ data: spec.data, layout: spec.layout });
     caption.textContent = shown.layout.title.text;
-    fill(legend, shown.data.length > 1 ? shown.data.map(entry) : []);
+    fill(legend, shown.data.length > 1 ? shown.data.map(entry) : [], bandOf(shown));
     canvas.setAttribute("aria-label", described(spec));
     tell();
     if (!made.isConnected) return;
@@ -52,8 +52,11 @@ function chartFigure(first, options) {
   };
 
   function draw(shown) {
-    Plotly.react(canvas, shown.data.map(styled), themed(shown, canvas.clientWidth, options), { ...CONFIG, staticPlot: false });
-    handles = place(plot, canvas, spec, handles, options.onMark);
+    const isNew = !canvas._fullLayout;
+    Plotly.react(canvas, shown.data.map(styled), themed(shown, canvas.clientWidth, options), CONFIG);
+    const settle = () => { handles = place(plot, canvas, spec, handles, options.onMark); };
+    if (isNew) canvas.on("plotly_afterplot", settle); // also after its size has changed
+    settle();
   }
 
   made.attach = () => { made.redraw(spec); };
@@ -65,6 +68,13 @@ function entry(trace) {
   const colour = trace.marker.color;
   const mode = trace.type === "bar" ? "bar" : trace.mode.startsWith("lines") ? (trace.line.dash === "dash" ? "dash" : "line") : trace.marker.symbol === "x" ? "cross" : "dot";
   return el("li", {}, el("i", { class: `swatch ${mode}`, style: `color: ${colour}`, "aria-hidden": "true" }), trace.name);
+}
+
+const isBand = (note) => note.xref === "paper" && note.x === 0;
+
+/** The usual range is told beside the chart: in it, its label would often lie outside of what is drawn. */
+function bandOf(shown) {
+  return (shown.layout.annotations ?? []).filter(isBand).map((note) => el("li", {}, el("i", { class: "swatch band", "aria-hidden": "true" }), note.text));
 }
 
 function styled(trace) {
@@ -79,18 +89,19 @@ function colours() {
 function themed(shown, width, options) {
   const { ink, rule, paper } = colours();
   const font = { family: getComputedStyle(document.body).fontFamily, size: 13, color: ink };
-  const axis = (given) => ({ ...given, gridcolor: rule, linecolor: rule, zerolinecolor: rule, automargin: true, nticks: width < 420 ? 5 : 8, title: { ...given.title, standoff: 10 },
+  const axis = (given, letter) => ({ ...given, ...(given.type === "log" ? logTicks(span(shown, letter)) : {}), gridcolor: rule, linecolor: rule, zerolinecolor: rule, automargin: true, nticks: width < 420 ? 5 : 8,
+    title: { ...given.title, standoff: 10, font: { size: 13 } },
     fixedrange: !options.zoom, hoverformat: ".4~g" });
   const layout = shown.layout;
-  const { notes, levels } = staggered(layout.annotations ?? [], shown, width);
-  return { ...layout, title: undefined, showlegend: false, font, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", xaxis: axis(layout.xaxis), yaxis: axis(layout.yaxis),
+  const { notes, levels } = staggered((layout.annotations ?? []).filter((note) => !isBand(note)), shown, width);
+  return { ...layout, title: undefined, showlegend: false, font, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", xaxis: axis(layout.xaxis, "x"), yaxis: axis(layout.yaxis, "y"),
     margin: { l: 56, r: 16, t: 12 + LINE * levels, b: 48 }, dragmode: options.zoom ? "zoom" : false, hovermode: "closest", hoverlabel: { bgcolor: paper, font: { color: ink } },
     annotations: notes.map((note) => ({ ...note, font: { size: 12, color: ink } })), uirevision: options.zoom ? "kept" : undefined };
 }
 
 /** Labels of vertical marks in as many rows as keep them from covering each other, and inside of the chart. */
 function staggered(annotations, shown, width) {
-  const [low, high] = span(shown);
+  const [low, high] = span(shown, "x");
   const room = Math.max(width - 90, 100);
   const ends = [];
   const above = annotations.filter((note) => note.yref === "paper" && note.y === 1).sort((a, b) => a.x - b.x);
@@ -111,13 +122,26 @@ function breadth(text) {
   return [...text].reduce((sum, letter) => sum + (letter.codePointAt(0) > 0x2e7f ? 12.5 : 6.8), 0);
 }
 
-/** The range of the x axis as it will be drawn, in the units of annotations (decades where it is logarithmic). */
-function span(shown) {
-  const axis = shown.layout.xaxis;
+/** The range of an axis as it will be drawn, in the units of annotations (decades where it is logarithmic). */
+function span(shown, letter) {
+  const axis = shown.layout[`${letter}axis`];
   if (axis.range) return axis.range;
-  const values = [...shown.data.flatMap((trace) => trace.x), ...(shown.layout.shapes ?? []).filter((shape) => shape.yref === "paper").map((shape) => shape.x0)];
+  const across = letter === "x" ? "paper" : undefined;
+  const lines = (shown.layout.shapes ?? []).filter((shape) => shape.yref === across && shape.type === "line");
+  const values = [...shown.data.flatMap((trace) => trace[letter]), ...lines.map((shape) => shape[`${letter}0`])];
   const seen = values.filter((value) => Number.isFinite(value) && (axis.type !== "log" || value > 0)).map((value) => (axis.type === "log" ? Math.log10(value) : value));
-  return seen.length ? [Math.min(...seen), Math.max(...seen)] : [0, 1];
+  return seen.length ? [seen.reduce((a, b) => Math.min(a, b)), seen.reduce((a, b) => Math.max(a, b))] : [0, 1];
+}
+
+/** Whole decades where there are several of them; else 1, 2 and 5 of each, written out. */
+function logTicks([low, high]) {
+  const size = Math.abs(high - low);
+  if (size >= 2.5) return { dtick: Math.ceil(size / 6) };
+  const values = [];
+  for (let decade = Math.floor(Math.min(low, high)) - 1; decade <= Math.ceil(Math.max(low, high)) + 1; decade += 1) {
+    values.push(...(size > 0.5 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 7]).map((digit) => digit * 10 ** decade));
+  }
+  return { tickmode: "array", tickvals: values, ticktext: values.map((value) => number(value)) };
 }
 
 // -- marks that are dragged -----------------------------------------------------------------------------------------------

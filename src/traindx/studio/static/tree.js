@@ -128,7 +128,10 @@ class Tree {
       this.focusable(chosen);
       if (!this.root.contains(document.activeElement)) chosen.firstChild.scrollIntoView({ block: "nearest" });
     }
-    if (rule && this.book.rules[rule]) this.showLeaf(rule, seed);
+    if (rule && this.book.rules[rule]) {
+      this.showLeaf(rule, seed);
+      if (matchMedia("(max-width: 52rem)").matches) this.panel.scrollIntoView();
+    }
     else this.showHint(path, symptom, family);
   }
 
