@@ -363,7 +363,7 @@ def _has_gradient(tensor: Tensor) -> bool:
     gradient = tensor.grad
     if gradient is None:
         return False
-    return not readable(gradient) or bool((sample(gradient, SAMPLE) != 0).any()) or bool((gradient != 0).any())
+    return not readable(gradient) or bool(sample(gradient, SAMPLE).any()) or bool(gradient.any())
 
 
 def _copy(tensor: Tensor) -> Tensor:

@@ -89,7 +89,6 @@ class Membership(Probe):
     """Says which rank this process is, once it is one."""
 
     areas = ("rank",)
-    always = ("on_tick",)
     instance: Membership | None = None
 
     def __init__(self, session: Session) -> None:

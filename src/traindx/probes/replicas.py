@@ -59,6 +59,9 @@ class Replicas(Probe):
         self._written = 0
         self._sent: deque[tuple[ReplicaWeights, Tensor, Any]] = deque(maxlen=64)
 
+    def attends(self) -> tuple[str, ...]:
+        return self.always if ranks.world() > 1 else ()
+
     def on_batch(self, loader: Any, batch: Any, seconds: float) -> None:
         self._sampled = isinstance(getattr(loader, "sampler", None), DistributedSampler)
 

@@ -33,7 +33,7 @@ def readable(value: Any) -> bool:
 
 def is_freed(value: Tensor) -> bool:
     """FSDP takes the memory of gathered parameters away after use and leaves the tensors: reading one would end the process."""
-    return value.untyped_storage().size() == 0 and value.numel() > 0
+    return value.untyped_storage().nbytes() == 0 and value.numel() > 0
 
 
 def tensors_in(value: Any, limit: int = 16) -> Iterator[Tensor]:
