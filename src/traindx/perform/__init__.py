@@ -35,16 +35,12 @@ def perform(trial: Trial, send: Send, folder: Path, leave: Callable[[int], Any] 
     for file in trial.without:
         interruption.remove(file)
     if trial.after is not None:
-        trial = interruption.before(trial, send, lambda first, say, saves: _Performance(first, say, folder, os._exit, saves).run())
-    performance = _Performance(trial, send, folder, leave)
-    try:
-        performance.run()
-    except UsageError as problem:
-        performance.finish("refused", problem.text.en)
+        trial = interruption.before(trial, send, lambda first, say, saves: Performance(first, say, folder, os._exit, saves).run())
+    Performance(trial, send, folder, leave).play()
 
 
-class _Performance:
-    """``saves``: the trial's program is only run to be broken off, and these are noted."""
+class Performance:
+    """One trial. ``saves``: its program is only run to be broken off, and these are noted. Subclasses put other watchers on the stage."""
 
     def __init__(self, trial: Trial, send: Send, folder: Path, leave: Callable[[int], Any], saves: interruption.Saves | None = None) -> None:
         self.saves = saves
@@ -55,6 +51,13 @@ class _Performance:
         self.problem: BaseException | None = None  # that ended the program
         self.interventions: list[Intervention] = []
         self.stage = Stage(send, trial.budget.steps, self.stop)
+
+    def play(self) -> None:
+        """Runs it; what cannot be run is told as the trial's end."""
+        try:
+            self.run()
+        except UsageError as problem:
+            self.finish("refused", problem.text.en)
 
     def run(self) -> None:
         if (file := running.main_file(self.trial.program)) is not None:
@@ -78,6 +81,10 @@ class _Performance:
             stack.enter_context(intervention)
         if self.saves is not None and self.trial.after is not None:
             self._break_off(stack, self.saves, self.trial.after.steps)
+        self.watch(stack, seeds)
+
+    def watch(self, stack: ExitStack, seeds: randomness.Reseeded) -> None:
+        """Puts those on the stage who only look."""
         tracer = Tracer(self.stage)
         self.stage.add(tracer)
         self.stage.add(ProgramSeen(self.stage, tracer, seeds))

@@ -113,3 +113,12 @@ def shown(filename: str) -> str:
     except OSError:  # the working directory has been removed
         return filename
     return path[len(below):] if path.startswith(below) else path
+
+
+def calling(depth: int = 1) -> Site | None:
+    """The line at that depth of the stack, where it is the user's own; None where a library's function calls, for whomever."""
+    frame = sys._getframe(depth)
+    if not is_user(frame.f_code.co_filename):
+        return None
+    found = _instructions.get((id(frame.f_code), frame.f_lasti))
+    return found[1] if found is not None else _site(frame, frame.f_code.co_filename)

@@ -455,6 +455,12 @@ def _count(stage: Stage, run: Backward) -> None:
 _loader_of: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
 
 
+def loader_of(iterator: Any) -> Any:
+    """The DataLoader that began this iterator on a stage; None where it is gone or another's."""
+    ref = _loader_of.get(iterator)
+    return ref() if ref is not None else None
+
+
 def _iter(stage: Stage, original: Any) -> Any:
     def __iter__(self: Any) -> Any:
         iterator = original(self)

@@ -1,0 +1,36 @@
+"""Counts the operations of a step, phase by phase and line by line, and times those that run outside every phase."""
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from traindx.core.observed import Site
+from traindx.perform.timing.clock import HOST, Clock
+from traindx.probes import sites
+
+
+class Operations(TorchDispatchMode):
+    """Entered and left between steps. ``outside``: seconds of operations that the program called itself, in no phase."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+        self.steps = 0
+        self.counts: Counter[str] = Counter()  # by phase
+        self.lines: Counter[Site] = Counter()  # of forwards and of the program's own operations
+        self.outside = 0.0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        phase = self.clock.phase
+        self.counts[phase] += 1
+        if phase in (HOST, "forward", "loss") and (site := sites.here(1)) is not None:
+            self.lines[site] += 1
+        if phase != HOST:
+            return func(*args, **(kwargs or {}))
+        began = time.perf_counter()
+        result = func(*args, **(kwargs or {}))
+        self.outside += time.perf_counter() - began
+        return result

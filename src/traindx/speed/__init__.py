@@ -1,0 +1,1 @@
+"""``traindx speed``: questions to the timed child, statistics, verdicts. No torch here."""
