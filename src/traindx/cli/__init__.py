@@ -19,6 +19,7 @@ COMMANDS = (
     "run",
     "exam",
     "memory",
+    "speed",
     "shapes",
     "data",
     "env",

@@ -18,7 +18,8 @@ from traindx.probes.tensors import tensors_in
 
 KEPT = 8  # batches, for those of one program may be of different lengths
 MOST_BYTES = 256 << 20
-UNEVEN = Text("The batch could not be made larger: its tensors do not share their first size.", "batch 没法加大：里面各张量的第一维大小不一样。")
+UNEVEN = Text("The batch could not be made larger: its tensors do not share their first size.",
+              "batch 没法加大：里面各张量的第一维大小不一样。")
 
 
 class HoldBatch(Fetching):

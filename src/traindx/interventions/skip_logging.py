@@ -14,7 +14,8 @@ from traindx.probes import patching
 
 
 class SkipLogging(Switched):
-    NOTHING = Text("The program logged, printed and saved nothing by a function that is known.", "没有看到程序用已知的函数写日志、打印或保存。")
+    NOTHING = Text("The program logged, printed and saved nothing by a function that is known.",
+                   "没有看到程序用已知的函数写日志、打印或保存。")
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)

@@ -17,7 +17,6 @@ LOGGERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("mlflow", "", ("log_metric", "log_metrics", "log_artifact", "log_figure", "log_image")),
     ("matplotlib.figure", "Figure", ("savefig",)), ("PIL.Image", "Image", ("save",)), ("torchvision.utils", "", ("save_image",)),
     ("numpy", "", ("save", "savez", "savez_compressed", "savetxt")), ("json", "", ("dump",)), ("pickle", "", ("dump",)))
-PACKAGES = frozenset(("tensorboard", "tensorboardX", "wandb", "mlflow", "matplotlib", "comet_ml", "neptune", "clearml", "aim", "logging", "tqdm"))
 
 
 def install(stack: ExitStack, make: Callable[[Any, str], Any]) -> None:

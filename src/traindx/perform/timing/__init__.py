@@ -2,7 +2,7 @@
 
 Settings: ``variants`` (names of the conditions, in their order); ``kind``: ``profile``, ``pairs`` or ``search``; ``seconds`` for all of it; ``first``: steps
 at the beginning under ``first_variant``, whose losses are told; ``groups`` of variants to be timed side by side, ``rounds`` times, in blocks
-of ``block_seconds``. Facts sent: ``program``, ``first``, ``bare``, ``profile``, ``blocks``, ``tried``, ``best``.
+of ``block_seconds``; ``under``: a variant that is on for the whole profile. Facts sent: ``program``, ``first``, ``bare``, ``profile``, ``blocks``, ``tried``, ``best``.
 """
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from traindx.interventions.tools.switched import Switched
 from traindx.perform import Performance, randomness
 from traindx.perform.timing import plans
 from traindx.perform.timing.clock import Clock
-from traindx.perform.timing.conductor import AS_WRITTEN, Conductor, Plan
+from traindx.perform.timing.conductor import AS_WRITTEN, Block, Conductor, Plan
 from traindx.perform.timing.facts import Facts
+from traindx.perform.timing.growth import Growth
 from traindx.perform.timing.operations import Operations
 from traindx.perform.timing.profile import profile_of
 from traindx.perform.timing.sampler import Sampler
@@ -46,9 +47,10 @@ class Timing(Performance):
             variant.on = False
         self.facts = Facts(self.stage, self.job.get("first", 0))
         self.clock = Clock(self.stage)
+        self.growth = Growth(self.clock)
         self.taps = Taps(self.clock, stack)
         self.leader = Conductor(self.stage, self.variants, self._evaluated, self._mode, self.stop, self.job["seconds"])
-        for part in (self.facts, self.clock, self.leader):
+        for part in (self.facts, self.clock, self.growth, self.leader):
             self.stage.add(part)
         self._looking = ExitStack()
         self._operations: Operations | None = None
@@ -117,14 +119,17 @@ class Timing(Performance):
         yield from plans.search_plan(self.leader, loader, self.job, self._tell)
 
     def _profile(self) -> Plan:
-        bare = yield from plans.baseline(self.job["look_seconds"], 8, self.stage.stepped)
-        self._tell("bare", bare.seconds)
-        looked = yield from plans.look(self.job["look_seconds"], 12)
+        under = self.job.get("under", AS_WRITTEN)
+        if not under:
+            bare = yield from plans.baseline(self.job["look_seconds"], 8, self.stage.stepped)
+            self._tell("bare", bare.seconds)
+        looked = yield from plans.look(under, self.job["look_seconds"], 12)
         if not self.stage.compiled:
-            yield plans.Block(AS_WRITTEN, 2, 1, "count", most=2)
+            yield Block(under, 2, 1, "count", most=2)
         profile = profile_of(self.clock, self.taps.loaders, self.sampler.counts, looked.seconds, self._operations, self._operation_steps)
+        profile["grown"] = {"name": self.growth.grown, "file": self.growth.file}
         self._tell("profile", profile)
-        if asked := self._worth_it(profile):
+        if self.job["rounds"] and (asked := self._worth_it(profile)):
             yield from plans.groups(self.leader, asked, self.job["rounds"], self.job["block_seconds"], self._tell)
 
     def _worth_it(self, profile: dict[str, Any]) -> list[list[str]]:

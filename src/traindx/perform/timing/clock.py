@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from traindx.core.observed import Site
@@ -87,11 +86,16 @@ class Clock(Part):
     def before_backward(self, run: Backward) -> None:
         if self.running and run.trains:
             self.backward_site = run.site or self.backward_site
-            if len(self.graph_nodes) <= self.steps:
-                self.graph_nodes.append(nodes_of(run.roots))
-            self._hand_over(self.phase)
+            self._count_nodes(run.roots)
             self.enter("backward")
             self._began = self._last
+
+    def _count_nodes(self, roots: Any) -> None:
+        """Now and then, in nobody's time."""
+        if self.steps % EVERY == 0 and len(self.graph_nodes) <= self.steps // EVERY:
+            self._hand_over(self.phase)
+            self.graph_nodes.append(nodes_of(roots))
+            self._last = self.now()
 
     def after_backward(self, run: Backward) -> None:
         if self.running and run.trains:
@@ -112,6 +116,7 @@ class Clock(Part):
         self.steps += self.running
 
 
+EVERY = 4  # steps
 MOST_NODES = 20_000
 
 
@@ -126,7 +131,3 @@ def nodes_of(roots: Any, most: int = MOST_NODES) -> int:
                 waiting.append(node)
     return len(seen)
 
-
-def device_of(call: RootCall) -> torch.device | None:
-    first = next(iter(call.module.parameters()), None)
-    return first.device if first is not None else next((t.device for t in tensors_in([call.args, call.kwargs], 1)), None)

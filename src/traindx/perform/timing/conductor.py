@@ -20,7 +20,8 @@ Mode = Literal["plain", "bare", "look", "count"]
 class Block:
     """``steps`` steps that count, after ``skip`` that do not, and more while they have taken less than ``seconds``, up to ``most``.
 
-    ``bare``: without any of our seams but the end of the step. ``look``: with the clock. ``count``: with operations counted.
+    ``bare``: without any of our seams but the end of the step. ``look``: with the clock; it is made even where time is up. ``count``: with
+    operations counted.
     """
 
     variant: str = AS_WRITTEN
@@ -43,6 +44,7 @@ class Timed:
 
 
 Plan = Generator[Block, Timed, None]
+LATEST = 1.0  # of the time allowed, by which the look may be late
 LONGEST = 5  # times the steps asked for, of a block whose steps are all spoilt by evaluations
 
 
@@ -52,7 +54,8 @@ class Conductor(Part):
     def __init__(self, stage: Stage, variants: dict[str, Switched], evaluated: Callable[[], bool], on_mode: Callable[[Mode, bool], None],
                  finish: Callable[[], None], seconds: float, now: Callable[[], float] = time.perf_counter) -> None:
         self.stage, self.variants, self.evaluated, self.on_mode, self.finish, self.now = stage, variants, evaluated, on_mode, finish, now
-        self.until = now() + seconds
+        self.seconds = seconds
+        self.until = float("inf")  # until the first step is over
         self.plan: Plan | None = None
         self.block = Block()
         self._taken: list[float] = []
@@ -84,6 +87,8 @@ class Conductor(Part):
         if self._seen == self.block.skip - 1 or last_one:
             _wait_for_device()
         now = self.now()
+        if self.until == float("inf"):
+            self.until = now + self.seconds
         self._seen += 1
         if self._seen > self.block.skip and not self.evaluated():
             self._taken.append(now - self._last)
@@ -93,7 +98,7 @@ class Conductor(Part):
 
     def _over(self) -> bool:
         enough = len(self._taken) >= self.block.steps and (sum(self._taken) >= self.block.seconds or len(self._taken) >= self.block.most)
-        return enough or self._seen > LONGEST * (self.block.skip + self.block.steps) and not self._taken or self.late
+        return enough or (self._seen > LONGEST * (self.block.skip + self.block.steps) and not self._taken) or self.late
 
     def _next(self) -> None:
         """Outside of the timed steps: what this costs belongs to none of them."""

@@ -12,7 +12,7 @@ from traindx.perform.timing.clock import HOST, Clock
 from traindx.probes import sites
 
 
-class Operations(TorchDispatchMode):
+class Operations(TorchDispatchMode):  # type: ignore[misc]
     """Entered and left between steps. ``outside``: seconds of operations that the program called itself, in no phase."""
 
     def __init__(self, clock: Clock) -> None:

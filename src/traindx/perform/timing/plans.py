@@ -25,8 +25,8 @@ def baseline(seconds: float, fewest: int, bare: bool) -> Generator[Block, Timed,
     return (yield Block(AS_WRITTEN, fewest, 3, "bare" if bare else "plain", seconds, 500))
 
 
-def look(seconds: float, fewest: int) -> Generator[Block, Timed, Timed]:
-    return (yield Block(AS_WRITTEN, fewest, 1, "look", seconds, 500))
+def look(variant: str, seconds: float, fewest: int) -> Generator[Block, Timed, Timed]:
+    return (yield Block(variant, fewest, 1, "look", seconds, 500))
 
 
 def groups(leader: Conductor, asked: Sequence[Sequence[str]], rounds: int, seconds: float, send: Send, name: str = "blocks") -> Plan:

@@ -1,0 +1,263 @@
+"""A speed report as terminal text and as JSON."""
+from __future__ import annotations
+
+import dataclasses
+import json as json_module
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from traindx import __version__, messages
+from traindx.core.findings import Judged, Report
+from traindx.core.speed import SHARES, Baseline, Change, Interval, SpeedReport, Spent
+from traindx.core.text import EMPTY, Language, Text, number
+from traindx.reporters.json import finding_as_json
+from traindx.reporters.layout import cut, pad, printable, width, wrap
+from traindx.reporters.style import COLUMNS, PLAIN, Style
+from traindx.reporters.terminal import Page as Findings
+
+SHARE = {"input": Text("input (fetching batches)", "取数据"), "host": Text("host (Python between operations)", "host（算子之间的 Python）"),
+         "sync": Text("sync (reading values)", "同步（读数值）"), "transfer": Text("transfer (to the device)", "传输（到设备）"),
+         "compute": Text("compute (forward, loss, backward)", "计算（前向、损失、反向）"), "optimizer": Text("optimizer", "优化器"),
+         "logging": Text("logging", "写日志")}
+PHASE = {"input": SHARE["input"], "forward": Text("forward", "前向"), "loss": Text("loss", "损失"), "backward": Text("backward", "反向"),
+         "optimizer": SHARE["optimizer"], "sync": Text("sync", "同步"), "transfer": Text("transfer", "传输"), "logging": SHARE["logging"],
+         "evaluation": Text("evaluation", "评估"), "host": Text("host", "host")}
+VERDICT = {"input-bound": Text("input-bound",
+                               "卡在数据（input-bound）"), "overhead-bound": Text("overhead-bound", "卡在开销（overhead-bound）"),
+           "sync-bound": Text("sync-bound", "卡在同步（sync-bound）"), "compute-bound": Text("compute-bound", "卡在计算（compute-bound）"),
+           "not-measured": Text("not measured", "没测到")}
+OUTCOME = {"faster": Text("faster",
+                          "更快"), "slower": Text("slower", "更慢"), "no-clear-difference": Text("no clear difference", "没有明显差别")}
+TITLE = Text("speed of {subject}", "{subject} 的速度")
+BASELINE = Text("1 Baseline", "1 基线")
+BOTTLENECK = Text("2 Bottleneck: {verdict}", "2 瓶颈：{verdict}")
+DATA = Text("3 Data pipeline", "3 数据管线")
+COMPUTE = Text("4 Compute", "4 计算")
+SPEED = Text("{samples} samples/s{tokens}, {step} a step (10 to 90 %: {low} to {high}; measured over {steps} steps)",
+             "每秒 {samples} 个样本{tokens}，每步 {step}（10% 到 90%：{low} 到 {high}；{steps} 步实测）")
+STEP_ONLY = Text("{step} a step (10 to 90 %: {low} to {high}; measured over {steps} steps)",
+                 "每步 {step}（10% 到 90%：{low} 到 {high}；{steps} 步实测）")
+TOKENS = Text(", {tokens} tokens/s", "、{tokens} 个 token")
+HARDWARE = Text("{hardware}, {threads} threads, {precision}", "{hardware}，{threads} 个线程，{precision}")
+BATCH = Text(", batch {batch}", "，batch {batch}")
+MODEL = Text(", {model} with {parameters} parameters", "，{model}，{parameters} 个参数")
+LINES = Text("Lines that take most of a step (sampled)", "最花时间的行（采样）")
+INPUT_LINES = Text("Inside the fetching (sampled; shares of it)", "取数据内部（采样，占取数据的比例）")
+IN = Text(" in {name}", "，在 {name} 里")
+RATIO = Text("x{ratio} [{low}, {high}]  {won} of {pairs} pairs", "x{ratio} [{low}, {high}]  {pairs} 对中胜 {won}")
+STEPS_TAKE = Text("{before} -> {after} a sample-step", "每步 {before} -> {after}")
+LOSS_SAME = Text("first losses the same (differ by {difference})", "前几步损失相同（相差 {difference}）")
+LOSS_DIFFERS = Text("first losses DIFFER by {difference}: look before you take it", "前几步损失不同，相差 {difference}：采用之前先看清楚")
+LOAD = Text("machine: {average} of load before, others kept {others} of {cores} cores busy",
+            "机器：开始前负载 {average}；{cores} 个核里别的程序占着 {others} 个")
+LOAD_UNKNOWN = Text("machine: load not known", "机器：负载未知")
+NO_VERDICT = Text("no verdict", "不下结论")
+WRITE = Text("write:", "这样改：")
+NOTHING = Text("nothing was tried", "没有尝试")
+TOOK = Text("{seconds} s in all. Every re-run was of your script as it is; nothing was changed in it.",
+            "共用 {seconds} 秒。每次重跑的都是原样的脚本，没有改动它。")
+CURVE = Text("The same batch, {points} times over: {times}", "同一个 batch 重复 {points} 遍，每步：{times}")
+MOST = 5
+BAR = 24
+
+
+def render(report: SpeedReport, language: Language, style: Style = PLAIN, columns: int = COLUMNS) -> str:
+    return "\n".join(_Page(report, language, style, columns).lines()) + "\n"
+
+
+def time_text(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{number(seconds / scale)} {unit}"
+    return f"{number(seconds * 1e9)} ns"
+
+
+def speed_text(baseline: Baseline) -> Text:
+    said = {"step": time_text(baseline.step_seconds), "low": time_text(baseline.spread[0]), "high": time_text(baseline.spread[1]),
+            "steps": baseline.steps}
+    if baseline.samples_per_second is None:
+        return STEP_ONLY.fill(**said)
+    tokens = TOKENS.fill(tokens=f"{baseline.tokens_per_second:,.0f}") if baseline.tokens_per_second else EMPTY
+    return SPEED.fill(samples=number(baseline.samples_per_second), tokens=tokens, **said)
+
+
+def setting_text(baseline: Baseline) -> Text:
+    found = HARDWARE.fill(hardware=baseline.hardware, threads=baseline.threads, precision=baseline.precision)
+    if baseline.batch:
+        found = found + BATCH.fill(batch=baseline.batch)
+    return found + MODEL.fill(model=baseline.model, parameters=f"{baseline.parameters:,}") if baseline.parameters else found
+
+
+def ratio_text(interval: Interval) -> Text:
+    return RATIO.fill(ratio=f"{interval.ratio:.2f}", low=f"{interval.low:.2f}", high=f"{interval.high:.2f}", won=interval.won, pairs=interval.pairs)
+
+
+def load_text(change: Change) -> Text:
+    load = change.load
+    if load is None or load.average is None:
+        return LOAD_UNKNOWN
+    return LOAD.fill(average=number(load.average, 2), others="?" if load.others is None else number(load.others, 2), cores=load.cores)
+
+
+def loss_text(change: Change) -> Text:
+    if change.loss_same is None or change.loss_difference is None:
+        return EMPTY
+    return (LOSS_SAME if change.loss_same else LOSS_DIFFERS).fill(difference=f"{change.loss_difference:.2g}")
+
+
+@dataclass(frozen=True)
+class _Page:
+    report: SpeedReport
+    language: Language
+    style: Style
+    columns: int
+
+    def say(self, text: Text) -> str:
+        return printable(text.say(self.language))
+
+    def wrapped(self, text: Text, first: str = "  ", rest: str | None = None) -> list[str]:
+        return wrap(self.say(text), self.columns, first, rest)
+
+    def lines(self) -> Iterator[str]:
+        report = self.report
+        title = cut(f"── {messages.NAME} ── " + self.say(TITLE.fill(subject=report.subject)), self.columns - 1) + " "
+        yield self.style.strong(title + "─" * (self.columns - width(title)))
+        yield self.style.strong(self.say(BASELINE))
+        if report.baseline is not None:
+            yield from self.wrapped(speed_text(report.baseline))
+            yield from self.wrapped(setting_text(report.baseline))
+        yield from self._bottleneck()
+        yield from self._step(DATA, report.data, EMPTY)
+        yield from self._step(COMPUTE, report.compute, report.compute_refused)
+        yield ""
+        for remark in report.remarks:
+            yield from self.wrapped(remark, "")
+        yield from (self.style.faint(line) for line in self.wrapped(TOOK.fill(seconds=number(report.seconds)), ""))
+
+    def _bottleneck(self) -> Iterator[str]:
+        report = self.report
+        yield ""
+        head = self.say(BOTTLENECK.fill(verdict=VERDICT[report.verdict]))
+        yield self.style.level(head, "note" if report.verdict in ("compute-bound", "not-measured") else "warning")
+        yield from self.wrapped(report.why)
+        yield from self._shares()
+        if report.batch_curve:
+            comma = messages.LIST_COMMA.say(self.language)
+            times = comma.join(time_text(point.step_seconds) for point in report.batch_curve)
+            points = comma.join(str(point.times) for point in report.batch_curve)
+            yield from self.wrapped(CURVE.fill(points=points, times=times))
+        yield from self._spent(LINES, [line for line in report.lines if line.share >= 0.03][:MOST], named=True)
+        if report.shares.get("input", 0.0) >= 0.05:
+            yield from self._spent(INPUT_LINES, [line for line in report.input_lines if line.share >= 0.03][:MOST], named=False)
+        findings = Findings(Report(), self.language, self.style, self.columns)
+        for count, judged in enumerate(report.findings, 1):
+            yield ""
+            yield from findings.cause(judged, count)
+
+    def _shares(self) -> Iterator[str]:
+        shares = self.report.shares
+        names = {name: self.say(SHARE[name]) for name in SHARES}
+        room = max(map(width, names.values())) + 4
+        step = self.report.baseline.step_seconds if self.report.baseline else 0.0
+        for name in SHARES if shares else ():
+            share = shares[name]
+            bar = "█" * round(BAR * share)
+            yield f"  {pad(names[name], room)}{share:>5.0%} {time_text(share * step):>9}  {bar}".rstrip()
+
+    def _spent(self, title: Text, lines: list[Spent], named: bool) -> Iterator[str]:
+        if not lines:
+            return
+        yield ""
+        yield "  " + self.style.strong(self.say(title))
+        for line in lines:
+            where = f"{printable(line.site.file)}:{line.site.line}"
+            kind = self.say(messages.IN_BRACKETS.fill(inner=PHASE[line.phase])) if named else ""
+            inside = self.say(IN.fill(name=line.calls)) if line.calls else ""
+            yield cut(f"  {line.share:>4.0%}  {where}{kind}{inside}", self.columns)
+            if line.site.code:
+                yield self.style.paint(cut("          " + line.site.code, self.columns), 35)
+
+    def _step(self, title: Text, changes: list[Change], refused: Text) -> Iterator[str]:
+        if not changes and refused == EMPTY:
+            return
+        yield ""
+        yield self.style.strong(self.say(title))
+        if refused != EMPTY:
+            yield from self.wrapped(refused)
+        for change in changes:
+            yield from self._change(change)
+
+    def _change(self, change: Change) -> Iterator[str]:
+        if change.interval is None:
+            yield from (self.style.faint(line) for line in self.wrapped(change.title + messages.COLON + change.why, rest="      "))
+            return
+        said = OUTCOME[change.outcome] if change.outcome else NO_VERDICT
+        first, *rest = self.wrapped(change.title + messages.COLON + said, rest="      ")
+        yield self.style.paint(first, {"faster": 32, "slower": 31}.get(change.outcome or "", 0)) if change.outcome in ("faster", "slower") else first
+        yield from rest
+        yield from self.wrapped(ratio_text(change.interval), "      ")
+        for text in (change.why, loss_text(change), load_text(change), change.remark):
+            if text != EMPTY:
+                yield from (self.style.faint(line) for line in self.wrapped(text, "      "))
+        if change.outcome == "faster":
+            yield "      " + self.say(WRITE)
+            yield from (self.style.paint(cut("        " + line, self.columns), 32 if line.startswith("+") else 31 if line.startswith("-") else 0)
+                        for line in change.diff.say(self.language).splitlines())
+
+
+# -- JSON ---------------------------------------------------------------------------------------------------------------
+
+def document(report: SpeedReport, language: Language = "en") -> dict[str, Any]:
+    """The report as JSON values; seconds, samples a second. Keys are never renamed under one ``schema``."""
+    def say(text: Text) -> str:
+        return text.say(language)
+    return {
+        "schema": 1, "traindx": __version__, "script": report.subject, "language": language, "baseline": _baseline(report.baseline),
+        "shares": {name: report.shares.get(name) for name in SHARES}, "phases": report.phases, "verdict": report.verdict, "why": say(report.why),
+        "held": _interval(report.held), "elasticity": report.elasticity, "operations": report.ops,
+        "batch_curve": [dataclasses.asdict(point) for point in report.batch_curve],
+        "lines": [_spent(line) for line in report.lines], "input_lines": [_spent(line) for line in report.input_lines],
+        "findings": [_finding(judged, language) for judged in report.findings],
+        "trials": [_change(change, say, step) for step, changes in (("data", report.data), ("compute", report.compute)) for change in changes],
+        "compute_refused": say(report.compute_refused) or None, "load": dataclasses.asdict(report.load) if report.load else None,
+        "remarks": [say(remark) for remark in report.remarks], "seconds": round(report.seconds, 1),
+    }
+
+
+def _baseline(baseline: Baseline | None) -> dict[str, Any] | None:
+    if baseline is None:
+        return None
+    return {"samples_per_second": baseline.samples_per_second, "tokens_per_second": baseline.tokens_per_second, **dataclasses.asdict(baseline)}
+
+
+def _interval(interval: Interval | None) -> dict[str, Any] | None:
+    return None if interval is None else {"ratio": interval.ratio, "interval": [interval.low, interval.high], "pairs": interval.pairs,
+                                          "won": interval.won}
+
+
+def _spent(line: Spent) -> dict[str, Any]:
+    return {"phase": line.phase, "where": dataclasses.asdict(line.site), "share": line.share, "calls": line.calls}
+
+
+def _finding(judged: Judged, language: Language) -> dict[str, Any]:
+    return finding_as_json(judged, language)
+
+
+def _change(change: Change, say: Any, step: str) -> dict[str, Any]:
+    interval = change.interval
+    return {
+        "change": change.name, "title": say(change.title), "step": step, "ratio": interval.ratio if interval else None,
+        "interval": [interval.low, interval.high] if interval else None, "pairs": interval.pairs if interval else 0,
+        "won": interval.won if interval else 0, "loss_same": change.loss_same, "loss_difference": _finite(change.loss_difference),
+        "verdict": change.outcome, "why": say(change.why) or None, "step_seconds": list(change.seconds) if change.seconds else None,
+        "start_seconds": change.start_seconds, "diff": say(change.diff) or None, "remark": say(change.remark) or None,
+        "load": dataclasses.asdict(change.load) if change.load else None}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and abs(value) < float("inf") else None
+
+
+def render_json(report: SpeedReport, language: Language, indent: int | None = 1) -> str:
+    return json_module.dumps(document(report, language), ensure_ascii=False, indent=indent, allow_nan=False) + "\n"

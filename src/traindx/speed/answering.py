@@ -1,0 +1,222 @@
+"""The report of a program: baseline, bottleneck, data, compute, in that order."""
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from traindx.core.speed import BatchPoint, Change, SpeedReport
+from traindx.core.text import EMPTY, Text, number
+from traindx.core.trials import Condition, Program
+from traindx.engine.processes import cores, free_memory
+from traindx.errors import UsageError
+from traindx.speed import load
+from traindx.speed.asking import Answer, Asker
+from traindx.speed.changes import NOT_TRIED, Candidate, candidates, no_verdict, result_of
+from traindx.speed.findings import findings_of
+from traindx.speed.reading import baseline_of, lines_of, measured_of
+from traindx.speed.statistics import interval_of, median, outcome_of, ratios_of
+from traindx.speed.verdict import elasticity_of, judge
+
+PLAIN = ""
+HELD, TWICE, FOUR = "held", "twice", "four"
+ROUNDS = 9
+FEW = 3
+BLOCK_SECONDS = 0.1
+LOOK_SECONDS = 1.5
+SEARCH_WORTH = 0.05  # of a step spent in fetching, from which loader settings are searched
+WORKER_BYTES = 200 << 20  # that a worker may take (rule of thumb)
+
+LOOKING = Text("timing the program as it is", "按原样计时")
+CURVE = Text("the same batch, larger", "同一个 batch，逐步加大")
+INSIDE = Text("fetching in one process, line by line", "在一个进程里逐行看取数据")
+SEARCHING = Text("settings of the loader", "loader 的设置")
+TRYING = Text("trying {what}", "尝试：{what}")
+NO_STEPS = Text("no training step could be timed: {how}. `traindx run {subject}` tells why a program fails.",
+                "一个训练步也没计到：{how}。用 `traindx run {subject}` 看程序为什么失败。")
+NEEDS_GPU = Text(" The program asks for a GPU, and there is none here; traindx memory {subject} still tells what it needs.",
+                 " 程序要求有 GPU，这里没有；traindx memory {subject} 仍然能算出它需要多少显存。")
+RAISED = Text("the program ended by {error}", "程序因 {error} 结束")
+ENDED = Text("the program came to its end without one", "程序一步没走就结束了")
+TOO_LONG = Text("it took more than {seconds} s (--seconds N allows more)", "超过了 {seconds} 秒（--seconds N 可以放宽）")
+REFUSED = Text("Step 4 (compute) is not tried while the training waits for its data: the device would only wait longer. --force tries it anyway.",
+               "数据还没跟上，先不试第 4 步（计算）：算得再快也只是多等。要硬试就加 --force。")
+ITERABLE = Text("an IterableDataset: more workers would each read everything, unless it shares out the data itself",
+                "这是 IterableDataset：除非它自己划分数据，多个 worker 会把数据各读一遍")
+NO_LOADER = Text("No DataLoader gives the batches: what it takes to make them counts as host.",
+                 "batch 不是 DataLoader 给的：造 batch 的时间算在 host 里。")
+FAST_ENOUGH = Text("fetching is {share} of a step: nothing to gain", "取数据只占每步的 {share}：没什么可提高的")
+SETTINGS = Text("loader: {name}", "loader：{name}")
+AS_IT_IS = Text("loader settings", "loader 的设置")
+NO_BETTER = Text("no setting of {count} that were tried is clearly better than the program's own: {tried}",
+                 "试了 {count} 种设置，没有一种明显好于现在的：{tried}")
+PERSIST = Text("persistent_workers=True keeps the workers from one epoch to the next.",
+               "persistent_workers=True 让 worker 在各轮之间一直活着。")
+GROWS = Text("Steps get slower as the graph grows: mend that first, the other numbers change with it.",
+             "计算图越来越大，步子越来越慢：先改掉它，其他数字都会跟着变。")
+QUICK = Text("--quick: nothing was tried.", "--quick：没有尝试改动。")
+BUSY = Text("The machine is busy (load {average} on {cores} cores before we began): the numbers are less sure, and trials have no verdict. "
+            "--any-load judges them all the same.",
+            "机器很忙（开始前负载 {average}，{cores} 个核）：数字不太可靠，各项尝试不下结论。加 --any-load 照样下结论。")
+
+
+class Progress(Protocol):
+    """One line for each question."""
+
+    def begin(self, title: Text, trials: int) -> None: ...
+    def advance(self) -> None: ...
+    def end(self) -> None: ...
+
+
+class Speeding:
+    """One program under questions."""
+
+    def __init__(self, asker: Asker, subject: str, progress: Progress, any_load: bool = False, most_workers: int | None = None) -> None:
+        self.asker, self.subject, self.progress, self.any_load = asker, subject, progress, any_load
+        self.most_workers = most_workers
+        self.report = SpeedReport(subject)
+        self.plain: list[list[float]] = []  # the first losses of runs as written
+
+    def ask(self, title: Text, job: dict[str, Any], variants: dict[str, Condition]) -> Answer:
+        self.progress.begin(title, 1)
+        try:
+            answer = self.asker.ask({"rounds": ROUNDS, "block_seconds": BLOCK_SECONDS, "look_seconds": LOOK_SECONDS, **job}, variants)
+            self.progress.advance()
+        finally:
+            self.progress.end()
+        if not job.get("first_variant") and (losses := (answer.facts.get("first") or {}).get("losses")):
+            self.plain.append(losses)
+        return answer
+
+    # -- steps 1 and 2 ----------------------------------------------------------------------------------------------------
+
+    def diagnose(self) -> Answer:
+        """Raises UsageError where no step was seen."""
+        variants = {HELD: Condition("hold_batch"), "unlogged": Condition("skip_logging"), "unread": Condition("skip_reads")}
+        answer = self.ask(LOOKING, {"kind": "profile"}, variants)
+        baseline = baseline_of(answer)
+        if baseline is None:
+            raise UsageError(self._failure(answer))
+        report = self.report
+        report.baseline, report.load = baseline, answer.load
+        profile = answer.facts.get("profile")
+        if profile is None:
+            report.verdict, report.why = judge(measured_of(answer))
+            return answer
+        if judge(measured_of(answer))[0] == "compute-bound" or measured_of(answer).small:
+            self._curve(profile)
+        seen = measured_of(answer, report.elasticity)
+        report.held, report.shares, report.ops = seen.held, seen.shares, round(seen.ops) if seen.ops else None
+        report.phases = {name: seconds / profile["steps"] for name, seconds in profile["seconds"].items()}
+        report.verdict, report.why = judge(seen)
+        inside = self._inside(profile) if seen.share("input") > SEARCH_WORTH else None
+        report.lines = lines_of(profile)
+        report.input_lines = lines_of(inside or profile, ("input",))
+        report.findings = findings_of(profile, seen, report.verdict, inside)
+        if not profile["loader"]["batches"]:
+            report.remarks.append(NO_LOADER)
+        if any(judged.rule == "memory/graph-kept" for judged in report.findings):
+            report.remarks.insert(0, GROWS)
+        return answer
+
+    def _failure(self, answer: Answer) -> Text:
+        how = RAISED.fill(error=answer.error) if answer.error and answer.ended == "raised" else \
+            TOO_LONG.fill(seconds=number(self.asker.seconds)) if answer.ended == "seconds" else \
+            RAISED.fill(error=answer.error) if answer.error else ENDED
+        asks = any(word in answer.error for word in ("CUDA", "NVIDIA", "cuda"))
+        return NO_STEPS.fill(how=how, subject=self.subject) + (NEEDS_GPU.fill(subject=self.subject) if asks else EMPTY)
+
+    def _curve(self, profile: dict[str, Any]) -> None:
+        """The same batches once, twice and four times over: what a step takes with more of them, and nothing else changed."""
+        if not profile["loader"]["batches"]:
+            return
+        variants = {name: Condition("hold_batch", {"times": times}) for name, times in ((HELD, 1), (TWICE, 2), (FOUR, 4))}
+        answer = self.ask(CURVE, {"kind": "pairs", "groups": [list(variants)], "rounds": 5}, variants)
+        blocks = [{name: seconds * times for (name, seconds), times in zip(((n, block[n]) for n in variants), (1, 2, 4))} for block in answer.blocks
+                  if all(name in block for name in variants)]
+        if not blocks or any(answer.state(name).get("state") != "applied" for name in variants):
+            return
+        self.report.elasticity = median([elasticity_of(block[HELD], block[TWICE]) for block in blocks])
+        self.report.batch_curve = [BatchPoint(times, median([block[name] for block in blocks])) for name, times in ((HELD, 1), (TWICE, 2), (FOUR, 4))]
+
+    def _inside(self, profile: dict[str, Any]) -> dict[str, Any] | None:
+        """Where workers fetch, a look at the same fetching in the program's own process."""
+        if not profile["loader"].get("num_workers"):
+            return None
+        variants = {"inside": Condition("loader_settings", {"workers": 0})}
+        answer = self.ask(INSIDE, {"kind": "profile", "under": "inside", "rounds": 0}, variants)
+        return answer.facts.get("profile")
+
+    # -- step 3 -----------------------------------------------------------------------------------------------------------
+
+    def search(self, profile: dict[str, Any], cuda: bool) -> None:
+        loader = profile["loader"]
+        share = self.report.shares.get("input", 0.0)
+        if not loader["batches"]:
+            return
+        if share < SEARCH_WORTH or loader.get("iterable"):
+            why = ITERABLE if loader.get("iterable") else FAST_ENOUGH.fill(share=f"{share:.0%}")
+            self.report.data.append(Change("loader", AS_IT_IS, why=NOT_TRIED.fill(why=why)))
+            return
+        job = {"kind": "search", "workers": loader["num_workers"], "most": self._most(loader["num_workers"]), "cuda": cuda, "few": FEW,
+               "pairs": ROUNDS, "block_seconds": 2 * BLOCK_SECONDS}
+        answer = self.ask(SEARCHING, job, {"search": Condition("loader_settings")})
+        self.report.data.append(self._searched(answer))
+
+    def _most(self, current: int) -> int:
+        """Workers at most: one for each core, as far as memory goes."""
+        free = free_memory()
+        by_memory = cores() if free is None else max(1, int(free // 2 // WORKER_BYTES))
+        return max(1, min(self.most_workers or cores(), by_memory), current)
+
+    def _searched(self, answer: Answer) -> Change:
+        tried, best = answer.facts.get("tried") or [], answer.facts.get("best")
+        interval = interval_of(ratios_of(answer.blocks, PLAIN, "search"))
+        if best is None or interval is None:
+            told = ", ".join(f"{one['setting']} x{one['ratio']:.2f}" for one in tried)
+            return Change("loader", AS_IT_IS, why=NO_BETTER.fill(count=len(tried), tried=told or "-"), load=answer.load)
+        outcome = outcome_of(interval, answer.load, self.any_load)
+        name = best["name"] + (", persistent_workers=True" if best["workers"] else "")
+        seconds = (median([block[PLAIN] for block in answer.blocks]), median([block["search"] for block in answer.blocks]))
+        return Change(best["name"], SETTINGS.fill(name=best["name"]), interval, outcome, EMPTY if outcome else no_verdict(interval, answer.load),
+                      load=answer.load, diff=Text(f"+ DataLoader(..., {name})", f"+ DataLoader(..., {name})"),
+                      remark=PERSIST if best["workers"] else EMPTY, seconds=seconds)
+
+    # -- step 4 -----------------------------------------------------------------------------------------------------------
+
+    def compute(self, program: dict[str, Any], force: bool, wanted: Sequence[str]) -> None:
+        if self.report.verdict == "input-bound" and not force:
+            self.report.compute_refused = REFUSED
+            return
+        for candidate in candidates(program):
+            if not wanted or candidate.name in wanted:
+                self.report.compute.append(self._try(candidate))
+
+    def _try(self, candidate: Candidate) -> Change:
+        if candidate.unfit != EMPTY:
+            return Change(candidate.name, candidate.title, why=NOT_TRIED.fill(why=candidate.unfit))
+        job = {"kind": "pairs", "groups": [[PLAIN, candidate.name]], **({"first_variant": candidate.name} if candidate.first else {"first": 2})}
+        answer = self.ask(TRYING.fill(what=candidate.title), job, {candidate.name: candidate.condition})
+        return result_of(candidate, answer, self.plain, self.any_load)
+
+
+def report_on(program: Program, subject: str, progress: Progress, *, seconds: float = 20.0, force: bool = False, quick: bool = False,
+              any_load: bool = False, most_workers: int | None = None, wanted: Sequence[str] = (), network: bool = False) -> SpeedReport:
+    """All four steps. Raises UsageError where nothing can be said."""
+    began = time.monotonic()
+    average = load.average()
+    with Asker(program, seconds, network, average) as asker:
+        speeding = Speeding(asker, subject, progress, any_load, most_workers)
+        answer = speeding.diagnose()
+        report, profile, facts = speeding.report, answer.facts.get("profile"), answer.facts.get("program") or {}
+        if report.load is not None and report.load.too_much and not any_load:
+            report.remarks.append(BUSY.fill(average=number(average or 0.0, 2), cores=cores()))
+        if quick:
+            report.remarks.append(QUICK)
+        elif profile is not None:
+            speeding.search(profile, facts.get("device") == "cuda")
+            speeding.compute(facts, force, wanted)
+    report.seconds = time.monotonic() - began
+    return report
+
+

@@ -1,0 +1,80 @@
+"""From the facts of a timed run to numbers with names."""
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from traindx.core.codec import decode
+from traindx.core.observed import Site
+from traindx.core.speed import COMPUTE, Baseline, Spent
+from traindx.speed.asking import Answer
+from traindx.speed.statistics import interval_of, median, quantile, ratios_of
+from traindx.speed.verdict import Measured
+
+Json = Any
+FAR = 10.0  # times the median: steps in which something else happened (an epoch's end)
+LOGGERS = frozenset(("tensorboard", "tensorboardX", "wandb", "mlflow", "matplotlib", "comet_ml", "neptune", "clearml", "aim", "logging", "tqdm"))
+
+
+def baseline_of(answer: Answer) -> Baseline | None:
+    """None where no step was timed."""
+    seconds = answer.facts.get("bare") or answer.facts.get("first", {}).get("seconds", [])[1:]
+    if not seconds:
+        return None
+    usual = [one for one in seconds if one <= FAR * median(seconds)]
+    program = answer.facts.get("program") or {}
+    precision = f"autocast {program['autocast']}" if program.get("autocast") else program.get("dtype", "")
+    return Baseline(sum(usual) / len(usual), (quantile(usual, 0.1), quantile(usual, 0.9)), len(usual), program.get("batch"),
+                    program.get("tokens"), precision, program.get("hardware", ""), program.get("threads", 1), program.get("model", ""),
+                    program.get("parameters"))
+
+
+def measured_of(answer: Answer, elasticity: float | None = None) -> Measured:
+    profile = answer.facts.get("profile")
+    if profile is None:
+        return Measured(len(answer.facts.get("bare") or []))
+    operations = profile.get("operations") or {}
+    gains = {name: interval_of(ratios_of(answer.blocks, "", name)) for name in ("held", "unread", "unlogged")}
+    return Measured(len(profile["step_seconds"]), seconds_of(profile), gains["held"], gains["unread"], gains["unlogged"], elasticity,
+                    sum(operations.get("by_phase", {}).get(name, 0.0) for name in (*COMPUTE, "optimizer", "host")) or None,
+                    (answer.facts.get("program") or {}).get("device") or "cpu")
+
+
+def seconds_of(profile: Json) -> dict[str, float]:
+    """Of a step, by share. Operations that the program calls itself are computing; what a logging library does in Python is logging."""
+    phases = {phase: seconds / profile["steps"] for phase, seconds in profile["seconds"].items()}
+    host = phases["host"]
+    logged = host * _logging_share(profile)
+    outside = min(host - logged, (profile.get("operations") or {}).get("outside_seconds", 0.0))
+    return {"input": phases["input"], "host": host - logged - outside, "sync": phases["sync"], "transfer": phases["transfer"],
+            "compute": sum(phases[name] for name in COMPUTE) + outside, "optimizer": phases["optimizer"], "logging": phases["logging"] + logged}
+
+
+def _logging_share(profile: Json) -> float:
+    """Of the host's samples, those inside a library that logs."""
+    host = [line for line in profile["lines"] if line["phase"] == "host"]
+    total = sum(line["count"] for line in host)
+    return sum(line["count"] for line in host if line["calls"].partition(".")[0] in LOGGERS) / total if total else 0.0
+
+
+def lines_of(profile: Json, phases: tuple[str, ...] = ()) -> list[Spent]:
+    """The user's lines by their share of the step; with ``phases``, by their share of these. Largest first."""
+    counts: dict[str, float] = defaultdict(float)
+    for line in profile["lines"]:
+        counts[line["phase"]] += line["count"]
+    wanted = {phase: seconds for phase, seconds in profile["seconds"].items() if not phases or phase in phases}
+    total = sum(wanted.values()) or 1.0
+    found: dict[tuple[str, Site], tuple[float, dict[str, float]]] = {}
+    for line in profile["lines"]:
+        if line["phase"] not in wanted or not line["site"]:
+            continue
+        share = wanted[line["phase"]] / total * line["count"] / counts[line["phase"]]
+        before, calls = found.get((line["phase"], site_of(line["site"])), (0.0, {}))  # type: ignore[arg-type]
+        calls[line["calls"]] = calls.get(line["calls"], 0.0) + share
+        found[line["phase"], site_of(line["site"])] = before + share, calls  # type: ignore[index]
+    spent = [Spent(phase, site, share, max(calls, key=lambda name: calls[name])) for (phase, site), (share, calls) in found.items()]
+    return sorted(spent, key=lambda one: -one.share)
+
+
+def site_of(value: Json) -> Site | None:
+    return decode(Site, value) if value else None

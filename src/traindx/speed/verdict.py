@@ -1,0 +1,155 @@
+"""What holds a training up, from what was measured: pure arithmetic."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from traindx.core.speed import SHARES, Bottleneck, Interval
+from traindx.core.text import EMPTY, Text, number
+
+GAIN = 1.15  # what taking the input, logging or reads away must gain, to be what holds the step up
+SHARE = 0.30  # of the step, where it could not be taken away
+MOST = 0.5  # of the step on the host, between operations
+FLAT = 0.4  # elasticity below which a larger batch is nearly free
+SMALL = {"cpu": 40e-6, "cuda": 15e-6}  # seconds an operation, below which most of it is the call (rule of thumb)
+
+INPUT = Text("Steps are {ratio} times as fast when batches that were fetched before are given again (measured, {low} to {high}).",
+             "把取过的 batch 重复使用，每步快到 {ratio} 倍（实测，{low} 到 {high}）。")
+INPUT_SHARE = Text("{share} of a step passes in fetching its batch (measured); it could not be held to see what is gained.",
+                   "每步有 {share} 的时间在取 batch（实测）；没法固定 batch 来看能快多少。")
+READS = Text("{share} of a step goes into reading values out of tensors (measured){gain}.",
+             "每步有 {share} 的时间在从张量里读数值（实测）{gain}。")
+LOGGING = Text("{share} of a step goes into logging (measured){gain}.", "每步有 {share} 的时间在写日志（实测）{gain}。")
+GAINS = Text("; without it steps are {ratio} times as fast", "；去掉之后每步快到 {ratio} 倍")
+HOST = Text("{share} of a step is Python between the operations (measured).", "每步有 {share} 的时间是算子之间的 Python（实测）。")
+SMALL_OPS = Text("{ops} operations a step take {each} each (measured), and the same step with a batch twice as large takes {ratio} times as long: "
+                 "the calls cost more than the arithmetic.",
+                 "每步 {ops} 个算子，平均每个 {each}（实测）；batch 加倍，同一步用时只变成 {ratio} 倍：调用的开销比计算还大。")
+SMALL_ONLY = Text("{ops} operations a step take {each} each (measured): less than a call usually costs (rule of thumb: {limit}).",
+                  "每步 {ops} 个算子，平均每个 {each}（实测）：比一次调用通常的开销还小（经验值：{limit}）。")
+COMPUTE = Text("{share} of a step is arithmetic (measured){elastic}.", "每步有 {share} 的时间在计算（实测）{elastic}。")
+ELASTIC = Text("; with a batch twice as large the same step takes {ratio} times as long", "；batch 加倍，同一步用时变成 {ratio} 倍")
+WEIGHTS = Text("; with a batch twice as large it takes only {ratio} times as long: the weights cost it, not the samples, and a larger batch is "
+               "nearly free", "；batch 加倍，用时只变成 {ratio} 倍：开销在权重而不在样本，加大 batch 几乎不花时间")
+TOO_FEW = Text("only {steps} training steps could be timed; at least {needed} are needed", "只计时了 {steps} 个训练步；至少要 {needed} 步")
+FEWEST = 8
+
+
+@dataclass(frozen=True)
+class Measured:
+    """``seconds`` of a step by share; gains are intervals of paired ratios, None where not measured. ``elasticity``: of the step's time in
+    the batch, log(t2/t1)/log(2)."""
+
+    steps: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    held: Interval | None = None
+    unread: Interval | None = None
+    unlogged: Interval | None = None
+    elasticity: float | None = None
+    ops: float | None = None
+    device: str = "cpu"
+
+    @property
+    def step(self) -> float:
+        return sum(self.seconds.values())
+
+    def share(self, name: str) -> float:
+        return self.seconds.get(name, 0.0) / self.step if self.step else 0.0
+
+    @property
+    def shares(self) -> dict[str, float]:
+        return {name: self.share(name) for name in SHARES}
+
+    @property
+    def seconds_an_op(self) -> float | None:
+        working = sum(self.seconds.get(name, 0.0) for name in ("compute", "optimizer"))
+        return working / self.ops if self.ops else None
+
+    @property
+    def small(self) -> bool:
+        """Whether operations take no longer than a call costs."""
+        return self.seconds_an_op is not None and self.seconds_an_op <= SMALL.get(self.device, SMALL["cuda"])
+
+
+def elasticity_of(once: float, twice: float) -> float:
+    """0: the step takes as long with twice the batch; 1: twice as long."""
+    return math.log(twice / once) / math.log(2)
+
+
+def judge(seen: Measured) -> tuple[Bottleneck, Text]:
+    """The verdict and why, cause before symptom: what can be taken away comes first."""
+    if seen.steps < FEWEST or not seen.step:
+        return "not-measured", TOO_FEW.fill(steps=seen.steps, needed=FEWEST)
+    candidates = [(seen.share("input"), _input(seen)), (seen.share("sync"), _reads(seen)), (seen.share("logging"), _logging(seen)),
+                  (seen.share("host"), _host(seen))]
+    found = [(share, verdict) for share, verdict in candidates if verdict is not None]
+    if found:
+        return max(found, key=lambda one: one[0])[1]
+    return _small(seen) or _compute(seen)
+
+
+Judged = tuple[Bottleneck, Text]
+
+
+def _input(seen: Measured) -> Judged | None:
+    share = seen.share("input")
+    if seen.held is not None:
+        if seen.held.low > GAIN and share > 1 - 1 / GAIN:
+            return "input-bound", INPUT.fill(ratio=number(seen.held.ratio), low=number(seen.held.low), high=number(seen.held.high))
+        return None
+    return ("input-bound", INPUT_SHARE.fill(share=percent(share))) if share > SHARE else None
+
+
+def _reads(seen: Measured) -> Judged | None:
+    if not _takes(seen.unread, seen.share("sync")):
+        return None
+    return "sync-bound", READS.fill(share=percent(seen.share("sync")), gain=_gain(seen.unread))
+
+
+def _logging(seen: Measured) -> Judged | None:
+    if not _takes(seen.unlogged, seen.share("logging")):
+        return None
+    return "overhead-bound", LOGGING.fill(share=percent(seen.share("logging")), gain=_gain(seen.unlogged))
+
+
+def _takes(gain: Interval | None, share: float) -> bool:
+    """Whether it holds the step up: by what is gained without it, else by its share."""
+    return share > SHARE if gain is None else gain.low > GAIN and share > 1 - 1 / GAIN
+
+
+def _gain(gain: Interval | None) -> Text:
+    return GAINS.fill(ratio=number(gain.ratio)) if gain is not None else EMPTY
+
+
+def _host(seen: Measured) -> Judged | None:
+    share = seen.share("host")
+    return ("overhead-bound", HOST.fill(share=percent(share))) if share > MOST else None
+
+
+def _small(seen: Measured) -> Judged | None:
+    each, limit = seen.seconds_an_op, SMALL.get(seen.device, SMALL["cuda"])
+    if each is None or not seen.small or (seen.elasticity is not None and seen.elasticity > FLAT):
+        return None
+    said = {"ops": round(seen.ops or 0), "each": duration(each)}
+    if seen.elasticity is None:
+        return "overhead-bound", SMALL_ONLY.fill(limit=duration(limit), **said)
+    return "overhead-bound", SMALL_OPS.fill(ratio=number(2 ** seen.elasticity), **said)
+
+
+def _compute(seen: Measured) -> Judged:
+    elastic = EMPTY
+    if seen.elasticity is not None:
+        elastic = (ELASTIC if seen.elasticity > FLAT else WEIGHTS).fill(ratio=number(2 ** seen.elasticity))
+    return "compute-bound", COMPUTE.fill(share=percent(seen.share("compute") + seen.share("optimizer")), elastic=elastic)
+
+
+def percent(share: float) -> str:
+    return f"{share:.0%}"
+
+
+def duration(seconds: float) -> str:
+    """As people write it: 12 us, 3.4 ms, 1.2 s."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{number(seconds / scale)} {unit}"
+    return f"{number(seconds * 1e9)} ns"
