@@ -33,7 +33,8 @@ def judged(rule="loss/double-softmax", level="error", title=None, explained_by=N
 @pytest.fixture
 def report():
     evidence = (
-        Evidence(Text("sum of each row of the loss input", "损失输入每一行的和"), 1.0, Text("unbounded logits", "没有上下界的 logits"), step=1),
+        Evidence(Text("sum of each row of the loss input",
+                      "损失输入每一行的和"), 1.0, Text("unbounded logits", "没有上下界的 logits"), step=1),
         Evidence(Text("lowest loss", "最低的损失"), math.inf, "< 1.46", "formula", "nat"),
         Evidence(Text("shapes", "形状"), [(4, 1), (4,)], origin="rule of thumb"),
         Evidence(Text("batch", "batch"), EVIL),

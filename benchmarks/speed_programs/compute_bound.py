@@ -9,7 +9,7 @@ data = TensorDataset(x, (x.sum(1) > 0).long())
 model = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 loader = DataLoader(data, batch_size=256, shuffle=True)
-for epoch in range(100):
+for _ in range(100):
     for inputs, labels in loader:
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(inputs), labels).backward()

@@ -9,7 +9,7 @@ data = TensorDataset(x, (x.sum(1) > 0).long())
 model = nn.Sequential(nn.Linear(128, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 total = 0.0
-for epoch in range(20):
+for _ in range(20):
     for inputs, labels in DataLoader(data, batch_size=128, shuffle=True):
         loss = nn.functional.cross_entropy(model(inputs), labels)
         optimizer.zero_grad()

@@ -8,7 +8,7 @@ x = torch.randn(2048, 32)
 data = TensorDataset(x, (x.sum(1) > 0).long())
 model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(300):
+for _ in range(300):
     inputs, labels = next(iter(DataLoader(data, batch_size=32, shuffle=True, num_workers=1)))  # expect: speed/loader-in-loop
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(inputs), labels).backward()

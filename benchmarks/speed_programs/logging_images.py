@@ -10,7 +10,7 @@ data = TensorDataset(x, (x.mean((1, 2, 3)) > 0.5).long())
 model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 32), nn.ReLU(), nn.Linear(32, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 loader = DataLoader(data, batch_size=32, shuffle=True)
-for epoch in range(20):
+for _ in range(20):
     for images, labels in loader:
         loss = nn.functional.cross_entropy(model(images), labels)
         optimizer.zero_grad()

@@ -28,7 +28,7 @@ data = [([(13 * i + j) % 1000 for j in range(100 + i % 20)], i % 2) for i in ran
 model = Bag()
 optimizer = torch.optim.Adam(model.parameters())
 loader = DataLoader(data, batch_size=32, shuffle=True, collate_fn=pad_all)
-for epoch in range(20):
+for _ in range(20):
     for tokens, labels in loader:
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(tokens), labels).backward()

@@ -23,7 +23,7 @@ data = TensorDataset(x, (x.mean(1) > 0).long())
 model = Slow()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loader = DataLoader(data, batch_size=32, shuffle=True)
-for epoch in range(20):
+for _ in range(20):
     for inputs, labels in loader:
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(inputs), labels).backward()

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 Send = Callable[[dict[str, Any]], None]
 
 UNKNOWN = Text("There is no gauge “{name}”. Known: {known}.", "没有叫 {name} 的测量。可用的有：{known}。")
-NO_SETTING = Text("The gauge “{name}” has no setting “{setting}”. Known: {known}.", "测量 {name} 没有 {setting} 这个设置。可用的有：{known}。")
+NO_SETTING = Text("The gauge “{name}” has no setting “{setting}”. Known: {known}.",
+                  "测量 {name} 没有 {setting} 这个设置。可用的有：{known}。")
 BROKE = Text("The measurement failed: {error}", "测量出错：{error}")
 
 

@@ -17,8 +17,9 @@ class CompileModel(Switched):
 
     NOTHING = Text("No model was called that is not compiled already.", "没有调用模型，或模型已经编译过。")
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, backend: str = "inductor") -> None:
         super().__init__(stage)
+        self.backend = backend
         self._compiled: weakref.WeakKeyDictionary[nn.Module, Any] = weakref.WeakKeyDictionary()
 
     def on_root_call(self, call: RootCall) -> None:
@@ -26,7 +27,7 @@ class CompileModel(Switched):
         if not self.on or not call.grad or not call.has_parameters or self.stage.compiled or "forward" in vars(module):
             return
         if module not in self._compiled:
-            self._compiled[module] = _compile(module.forward)
+            self._compiled[module] = _compile(module.forward, backend=self.backend)
         self.touch()
         module.__dict__["forward"] = self._compiled[module]
 

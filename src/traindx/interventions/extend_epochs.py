@@ -19,6 +19,8 @@ class ExtendEpochs(Fetching):
         try:
             return next(self._instead[iterator]) if iterator in self._instead else original()
         except StopIteration:
+            if loader is None:
+                raise
             self.touch()
             self._instead[iterator] = iter(loader)
             return next(self._instead[iterator])

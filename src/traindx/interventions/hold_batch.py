@@ -5,15 +5,18 @@
 """
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from traindx.core.text import EMPTY, Text
 from traindx.interventions.tools import rows
 from traindx.interventions.tools.stage import Stage
 from traindx.interventions.tools.switched import Fetching
+from traindx.probes import patching
 from traindx.probes.tensors import tensors_in
 
 KEPT = 8  # batches, for those of one program may be of different lengths
@@ -32,7 +35,19 @@ class HoldBatch(Fetching):
         self.times = times
         self._kept: list[tuple[Any, Any, list[int]]] = []  # what is handed out, an untouched copy, versions
         self._bytes = 0
-        self._turn = 0
+        self._turn = -1
+
+    def install(self) -> None:
+        super().install()
+        patching.replace(self.stack, DataLoader, "__iter__", self._iter)
+
+    def _iter(self, original: Any) -> Any:
+        """A loader that is begun while batches are held starts no workers."""
+        def __iter__(loader: Any) -> Any:
+            if self.on and self._kept and self._full() and self.stage.watching and torch.is_grad_enabled() and self.trains(loader.dataset):
+                return _Held(self, loader, lambda: original(loader))
+            return original(loader)
+        return patching.dressed(__iter__, original)
 
     def passed(self, batch: Any, trains: bool) -> None:
         if not trains or self._full():
@@ -55,10 +70,38 @@ class HoldBatch(Fetching):
             batch = original()
             self.passed(batch, trains=True)
             return batch
+        return self.next_one()
+
+    def next_one(self) -> Any:
         self.touch()
         self._turn = (self._turn + 1) % len(self._kept)
         held, copy, versions = self._kept[self._turn]
         return held if _versions(held) == versions else rows.copied(copy)
+
+
+class _Held:
+    """An epoch of held batches; from the moment that they are held no longer, of the loader's own."""
+
+    def __init__(self, holder: HoldBatch, loader: Any, begin: Callable[[], Any]) -> None:
+        self.holder, self.begin = holder, begin
+        self.length = len(loader) if hasattr(loader.dataset, "__len__") else None
+        self.given = 0
+        self.own: Any = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __len__(self) -> int:
+        return self.length or 0
+
+    def __next__(self) -> Any:
+        if self.own is not None or not self.holder.on:
+            self.own = self.own or self.begin()
+            return next(self.own)
+        if self.given == self.length:
+            raise StopIteration
+        self.given += 1
+        return self.holder.next_one()
 
 
 def _versions(batch: Any) -> list[int]:

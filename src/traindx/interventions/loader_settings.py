@@ -14,6 +14,7 @@ from traindx.interventions.tools.switched import Fetching
 
 ITERABLE = Text("An IterableDataset decides itself what each worker reads; more workers could read the same twice.",
                 "IterableDataset 自己决定每个 worker 读什么；增加 worker 可能会重复读。")
+GONE = Text("The loader is made anew for every batch: settings have no meaning.", "每个 batch 都新建一个 loader：调它的设置没有意义。")
 FAILED = Text("The loader with these settings failed: {error}", "用这些设置时 loader 出错：{error}")
 
 
@@ -37,8 +38,9 @@ class LoaderSettings(Fetching):
         self._batches = None  # its workers end
 
     def fetch(self, loader: Any, iterator: Any, original: Any) -> Any:
-        if self.problem != EMPTY or isinstance(loader.dataset, IterableDataset):
-            self.problem = self.problem if self.problem != EMPTY else ITERABLE
+        if loader is None or isinstance(loader.dataset, IterableDataset):
+            self.problem = GONE if loader is None else ITERABLE
+        if self.problem != EMPTY:
             return original()
         try:
             batch = self._next_batch(loader)

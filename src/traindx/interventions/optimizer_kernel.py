@@ -16,6 +16,7 @@ from traindx.interventions.tools.switched import Switched
 
 Kernel = Literal["fused", "foreach", "single"]
 KERNELS: dict[Kernel, tuple[bool, bool]] = {"fused": (False, True), "foreach": (True, False), "single": (False, False)}
+DEVICES = ("cpu", "cuda", "mps", "xpu")  # that have fused kernels
 
 
 class OptimizerKernel(Switched):
@@ -47,7 +48,7 @@ class OptimizerKernel(Switched):
             return False
         if all(bool(group.get("foreach")) == foreach and bool(group.get("fused")) == fused for group in groups):
             return False
-        return not fused or all(p.is_floating_point() and p.device.type in ("cpu", "cuda", "mps", "xpu") for group in groups for p in group["params"])
+        return not fused or all(p.is_floating_point() and p.device.type in DEVICES for group in groups for p in group["params"])
 
 
 def _use(optimizer: Optimizer, group: dict[str, Any], foreach: Any, fused: Any) -> None:

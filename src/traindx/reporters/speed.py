@@ -46,7 +46,6 @@ LINES = Text("Lines that take most of a step (sampled)", "最花时间的行（�
 INPUT_LINES = Text("Inside the fetching (sampled; shares of it)", "取数据内部（采样，占取数据的比例）")
 IN = Text(" in {name}", "，在 {name} 里")
 RATIO = Text("x{ratio} [{low}, {high}]  {won} of {pairs} pairs", "x{ratio} [{low}, {high}]  {pairs} 对中胜 {won}")
-STEPS_TAKE = Text("{before} -> {after} a sample-step", "每步 {before} -> {after}")
 LOSS_SAME = Text("first losses the same (differ by {difference})", "前几步损失相同（相差 {difference}）")
 LOSS_DIFFERS = Text("first losses DIFFER by {difference}: look before you take it", "前几步损失不同，相差 {difference}：采用之前先看清楚")
 LOAD = Text("machine: {average} of load before, others kept {others} of {cores} cores busy",
@@ -54,7 +53,7 @@ LOAD = Text("machine: {average} of load before, others kept {others} of {cores} 
 LOAD_UNKNOWN = Text("machine: load not known", "机器：负载未知")
 NO_VERDICT = Text("no verdict", "不下结论")
 WRITE = Text("write:", "这样改：")
-NOTHING = Text("nothing was tried", "没有尝试")
+COLOUR = {"faster": 32, "slower": 31}
 TOOK = Text("{seconds} s in all. Every re-run was of your script as it is; nothing was changed in it.",
             "共用 {seconds} 秒。每次重跑的都是原样的脚本，没有改动它。")
 CURVE = Text("The same batch, {points} times over: {times}", "同一个 batch 重复 {points} 遍，每步：{times}")
@@ -90,7 +89,8 @@ def setting_text(baseline: Baseline) -> Text:
 
 
 def ratio_text(interval: Interval) -> Text:
-    return RATIO.fill(ratio=f"{interval.ratio:.2f}", low=f"{interval.low:.2f}", high=f"{interval.high:.2f}", won=interval.won, pairs=interval.pairs)
+    shown = {"ratio": f"{interval.ratio:.2f}", "low": f"{interval.low:.2f}", "high": f"{interval.high:.2f}"}
+    return RATIO.fill(**shown, won=interval.won, pairs=interval.pairs)
 
 
 def load_text(change: Change) -> Text:
@@ -194,7 +194,7 @@ class _Page:
             return
         said = OUTCOME[change.outcome] if change.outcome else NO_VERDICT
         first, *rest = self.wrapped(change.title + messages.COLON + said, rest="      ")
-        yield self.style.paint(first, {"faster": 32, "slower": 31}.get(change.outcome or "", 0)) if change.outcome in ("faster", "slower") else first
+        yield self.style.paint(first, COLOUR[change.outcome]) if change.outcome in COLOUR else first
         yield from rest
         yield from self.wrapped(ratio_text(change.interval), "      ")
         for text in (change.why, loss_text(change), load_text(change), change.remark):

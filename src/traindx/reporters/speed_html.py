@@ -75,8 +75,9 @@ def flames(lines: Sequence[Spent], most: int = 12) -> str:
     for number, line in enumerate(shown):
         y = number * ROW
         code = f"{line.site.file}:{line.site.line}  {line.site.code}" + (f"  [{line.calls}]" if line.calls else "")
-        rows.append(f'<rect x="48" y="{y + 2}" width="{(WIDTH - 48) * line.share / top:.1f}" height="{ROW - 6}" fill="{PHASE_COLOURS[line.phase]}" '
-                    f'fill-opacity=".25"/><text x="0" y="{y + 16}">{line.share:.0%}</text><text x="54" y="{y + 16}">{escape(code[:110])}</text>')
+        length, colour = (WIDTH - 48) * line.share / top, PHASE_COLOURS[line.phase]
+        rows.append(f'<rect x="48" y="{y + 2}" width="{length:.1f}" height="{ROW - 6}" fill="{colour}" fill-opacity=".25"/>'
+                    f'<text x="0" y="{y + 16}">{line.share:.0%}</text><text x="54" y="{y + 16}">{escape(code[:110])}</text>')
     height = max(1, len(shown)) * ROW
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(speed.LINES.en)}">{"".join(rows)}</svg>'
 
@@ -95,7 +96,8 @@ def batch_curve(points: Sequence[BatchPoint]) -> str:
     line = " ".join(f"{x(point.times):.1f},{y(point.step_seconds):.1f}" for point in points)
     marks = "".join(f'<circle cx="{x(p.times):.1f}" cy="{y(p.step_seconds):.1f}" r="4" fill="{COLOURS["compute"]}"/>'
                     f'<text x="{x(p.times):.1f}" y="{HEIGHT - 8}" text-anchor="middle">x{p.times}</text>' for p in points)
-    ticks = "".join(f'<text x="{LEFT - 6}" y="{y(seconds) + 4:.1f}" text-anchor="end">{speed.time_text(seconds)}</text>' for seconds in (top / 2, top))
+    ticks = "".join(f'<text x="{LEFT - 6}" y="{y(seconds) + 4:.1f}" text-anchor="end">{speed.time_text(seconds)}</text>'
+                    for seconds in (top / 2, top))
     straight = (f'<line x1="{x(first.times):.1f}" y1="{y(first.step_seconds):.1f}" x2="{x(most):.1f}" y2="{y(first.step_seconds * most):.1f}" '
                 f'class="grid" stroke-dasharray="4 4"/>')
     return (f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(CURVE.en)}">{straight}{ticks}'
@@ -144,7 +146,8 @@ def intervals(changes: Sequence[Change]) -> str:
     for number, (change, one) in enumerate(zip(changes, spans)):
         y = number * ROW + 14
         colour = {"faster": "#1a7f37", "slower": "#c4241a"}.get(change.outcome or "", "#667085")
-        rows.append(f'<text x="0" y="{y + 4}">{escape(change.title.en[:36])}</text><line x1="{x(one.low):.1f}" x2="{x(one.high):.1f}" y1="{y}" y2="{y}" '
+        rows.append(f'<text x="0" y="{y + 4}">{escape(change.title.en[:36])}</text>'
+                    f'<line x1="{x(one.low):.1f}" x2="{x(one.high):.1f}" y1="{y}" y2="{y}" '
                     f'stroke="{colour}" stroke-width="2"/><circle cx="{x(one.ratio):.1f}" cy="{y}" r="5" fill="{colour}"/>')
     return (f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(DESCRIBED.en)}">{"".join(rows)}</svg>'
             f"<p>1: {both(NOW)}; {both(FASTER_IS)}</p>")

@@ -20,6 +20,7 @@ from traindx.speed.verdict import elasticity_of, judge
 
 PLAIN = ""
 HELD, TWICE, FOUR = "held", "twice", "four"
+TIMES = {HELD: 1, TWICE: 2, FOUR: 4}
 ROUNDS = 9
 FEW = 3
 BLOCK_SECONDS = 0.1
@@ -39,7 +40,8 @@ NEEDS_GPU = Text(" The program asks for a GPU, and there is none here; traindx m
 RAISED = Text("the program ended by {error}", "程序因 {error} 结束")
 ENDED = Text("the program came to its end without one", "程序一步没走就结束了")
 TOO_LONG = Text("it took more than {seconds} s (--seconds N allows more)", "超过了 {seconds} 秒（--seconds N 可以放宽）")
-REFUSED = Text("Step 4 (compute) is not tried while the training waits for its data: the device would only wait longer. --force tries it anyway.",
+REFUSED = Text("Step 4 (compute) is not tried while the training waits for its data: the device would only wait longer. "
+               "--force tries it anyway.",
                "数据还没跟上，先不试第 4 步（计算）：算得再快也只是多等。要硬试就加 --force。")
 ITERABLE = Text("an IterableDataset: more workers would each read everything, unless it shares out the data itself",
                 "这是 IterableDataset：除非它自己划分数据，多个 worker 会把数据各读一遍")
@@ -130,14 +132,13 @@ class Speeding:
         """The same batches once, twice and four times over: what a step takes with more of them, and nothing else changed."""
         if not profile["loader"]["batches"]:
             return
-        variants = {name: Condition("hold_batch", {"times": times}) for name, times in ((HELD, 1), (TWICE, 2), (FOUR, 4))}
+        variants = {name: Condition("hold_batch", {"times": times}) for name, times in TIMES.items()}
         answer = self.ask(CURVE, {"kind": "pairs", "groups": [list(variants)], "rounds": 5}, variants)
-        blocks = [{name: seconds * times for (name, seconds), times in zip(((n, block[n]) for n in variants), (1, 2, 4))} for block in answer.blocks
-                  if all(name in block for name in variants)]
+        blocks = [{name: times * block[name] for name, times in TIMES.items()} for block in answer.blocks if block.keys() >= TIMES.keys()]
         if not blocks or any(answer.state(name).get("state") != "applied" for name in variants):
             return
         self.report.elasticity = median([elasticity_of(block[HELD], block[TWICE]) for block in blocks])
-        self.report.batch_curve = [BatchPoint(times, median([block[name] for block in blocks])) for name, times in ((HELD, 1), (TWICE, 2), (FOUR, 4))]
+        self.report.batch_curve = [BatchPoint(times, median([block[name] for block in blocks])) for name, times in TIMES.items()]
 
     def _inside(self, profile: dict[str, Any]) -> dict[str, Any] | None:
         """Where workers fetch, a look at the same fetching in the program's own process."""
@@ -152,7 +153,7 @@ class Speeding:
     def search(self, profile: dict[str, Any], cuda: bool) -> None:
         loader = profile["loader"]
         share = self.report.shares.get("input", 0.0)
-        if not loader["batches"]:
+        if not loader["batches"] or "num_workers" not in loader:
             return
         if share < SEARCH_WORTH or loader.get("iterable"):
             why = ITERABLE if loader.get("iterable") else FAST_ENOUGH.fill(share=f"{share:.0%}")

@@ -85,8 +85,9 @@ def result_of(candidate: Candidate, answer: Answer, plain: Sequence[Sequence[flo
     seconds = (median([block[""] for block in blocks]), median([block[candidate.name] for block in blocks]))
     difference, same_loss = _losses(candidate, answer, plain)
     started = _start_seconds(candidate, answer, seconds)
-    return Change(candidate.name, candidate.title, interval, outcome, EMPTY if outcome else no_verdict(interval, answer.load), same_loss, difference,
-                  answer.load, candidate.diff, _remark(candidate, started, seconds), seconds, started)
+    why = EMPTY if outcome else no_verdict(interval, answer.load)
+    return Change(candidate.name, candidate.title, interval, outcome, why, same_loss, difference, answer.load, candidate.diff,
+                  _remark(candidate, started, seconds), seconds, started)
 
 
 def _why_not(state: dict[str, Any], answer: Answer) -> Text:

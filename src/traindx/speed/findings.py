@@ -15,6 +15,7 @@ from traindx.speed.verdict import Measured, duration, percent
 Json = Any
 WORTH = 0.05  # of a step, from which a line is worth a warning
 SEEN = 0.02  # from which it is worth a note
+WORTH_TELLING = 0.1  # of fetching, from which a line is named
 EACH_STEP = 0.9  # calls a step, from which something happens in every step
 GROWN = 1.5  # times the nodes at the beginning
 NODES = 8
@@ -52,8 +53,8 @@ PYTHON_LINE = Text("This line is {share} of a step, outside of any forward, back
                    "这一行占每步的 {share}，不在前向、反向或参数更新里{calls}。")
 FIX_PYTHON = Text("Take it out of the loop, or do it on whole tensors.", "把它移出循环，或者改成整块张量的操作。")
 GROWS = Text("The graph grows with every step", "计算图一步步变大")
-GROWING = Text("The backward went through {first} nodes of the graph, and {steps} steps later through {last}: each step takes longer than the one "
-               "before{variable}.", "反向传播起初经过 {first} 个节点，{steps} 步之后是 {last} 个：一步比一步慢{variable}。")
+GROWING = Text("The backward went through {first} nodes of the graph at first, and through {last} later: each step takes longer than the one "
+               "before{variable}.", "反向传播起初经过 {first} 个节点，后来是 {last} 个：一步比一步慢{variable}。")
 VARIABLE = Text(". The variable {name} carries it on", "。是变量 {name} 把它带了下去")
 FIX_GRAPH = Text("Detach what is carried over (h = h.detach(), total += loss.item()) and drop retain_graph=True.",
                  "把要传下去的张量断开（h = h.detach()，total += loss.item()），并去掉 retain_graph=True。")
@@ -68,8 +69,9 @@ STEADY = Text("the same at every step", "每一步都一样")
 def findings_of(profile: Json, seen: Measured, verdict: Bottleneck, fetching: Json = None) -> list[Judged]:
     """Warnings first, by their share of the step. ``fetching``: a profile with the fetching in the program's own process, where that of
     ``profile`` is done by workers."""
-    found = [*_graph(profile), *_loops(profile, seen), *_fetching(fetching or profile, seen, verdict), *_reads(profile, seen), *_logs(profile, seen),
-             *_operations(profile, seen, verdict), *_python(profile, seen)]
+    grows = list(_graph(profile))
+    found = [*grows, *_loops(profile, seen), *_fetching(fetching or profile, seen, verdict), *_reads(profile, seen),
+             *_logs(profile, seen), *([] if grows else _operations(profile, seen, verdict)), *_python(profile, seen)]
     return sorted(found, key=lambda judged: judged.level != "warning")
 
 
@@ -83,11 +85,10 @@ def _calls(spent: Spent) -> Text:
 
 def _fetching(profile: Json, seen: Measured, verdict: Bottleneck) -> Iterator[Judged]:
     share = seen.share("input")
-    lines = lines_of(profile, ("input",))
-    if share < WORTH or not lines:
+    made = {(site.file, site.line) for site, _ in _restarted(profile)}  # that is told as such
+    lines = [line for line in lines_of(profile, ("input",)) if (line.site.file, line.site.line) not in made]
+    if share < WORTH or not lines or lines[0].share < WORTH_TELLING:
         return
-    loader_lines = {site_of(row["site"]) for row in profile["loader"]["begun"]}
-    lines = [line for line in lines if line.site not in loader_lines] or lines
     top, also = lines[0], [line.site for line in lines[1:3] if line.share > 0.1]
     collates = "collate" in top.site.function.lower() or top.site.function == ((profile["loader"].get("collate") or {}).get("function"))
     evidence = (Evidence(OF_FETCH, round(top.share, 3)), Evidence(SHARE, round(share, 3)), Evidence(SECONDS, seen.seconds["input"], unit="s"))
@@ -97,13 +98,17 @@ def _fetching(profile: Json, seen: Measured, verdict: Bottleneck) -> Iterator[Ju
 
 
 def _loops(profile: Json, seen: Measured) -> Iterator[Judged]:
-    for row in profile["loader"]["begun"]:
-        site = site_of(row["site"])
-        if row["starts"] >= max(4, 0.5 * profile["steps"]) and site is not None and site.line:
-            share = seen.share("input")
-            yield _judged("speed/loader-in-loop", IN_LOOP, "warning" if share > WORTH else "note", Finding(
-                MADE.fill(count=row["starts"], steps=profile["steps"], share=percent(share)), FIX_LOOP, site,
-                evidence=(Evidence(COUNT, round(row["starts"] / profile["steps"], 2)), Evidence(SHARE, round(share, 3)))))
+    share = seen.share("input")
+    for site, starts in _restarted(profile):
+        yield _judged("speed/loader-in-loop", IN_LOOP, "warning" if share > WORTH else "note", Finding(
+            MADE.fill(count=starts, steps=profile["steps"], share=percent(share)), FIX_LOOP, site,
+            evidence=(Evidence(COUNT, round(starts / profile["steps"], 2)), Evidence(SHARE, round(share, 3)))))
+
+
+def _restarted(profile: Json) -> list[tuple[Site, int]]:
+    """Lines whose loader is begun for every step or two, and how often it was."""
+    found = [(site_of(row["site"]), row["starts"]) for row in profile["loader"]["begun"]]
+    return [(site, starts) for site, starts in found if site is not None and site.line and starts >= max(4, 0.5 * profile["steps"])]
 
 
 def _rows(profile: Json, phase: str) -> Iterator[tuple[Site, float, float]]:
@@ -120,8 +125,8 @@ def _reads(profile: Json, seen: Measured) -> Iterator[Judged]:
             continue
         share = seconds / seen.step
         yield _judged("speed/sync-every-step", READ, "warning" if share > WORTH else "note", Finding(
-            READS.fill(count=_whole(count), each=duration(seconds), share=percent(share), gpu=ON_GPU if seen.device == "cpu" else EMPTY), FIX_READ,
-            site, evidence=(Evidence(COUNT, round(count, 1)), Evidence(SECONDS, seconds, unit="s"), Evidence(SHARE, round(share, 4)))))
+            READS.fill(count=_whole(count), each=duration(seconds), share=percent(share), gpu=ON_GPU if seen.device == "cpu" else EMPTY),
+            FIX_READ, site, evidence=(Evidence(COUNT, round(count, 1)), Evidence(SECONDS, seconds, unit="s"), Evidence(SHARE, round(share, 4)))))
 
 
 def _logs(profile: Json, seen: Measured) -> Iterator[Judged]:
@@ -136,7 +141,8 @@ def _logs(profile: Json, seen: Measured) -> Iterator[Judged]:
     for line in lines_of(profile):
         if line.phase == "host" and line.share > WORTH and line.calls.partition(".")[0] in LOGGERS and line.site not in told:
             yield _judged("speed/logging-every-step", LOGS, "warning", Finding(
-                LOGGED_BY.fill(name=line.calls, share=percent(line.share)), FIX_LOG, line.site, evidence=(Evidence(SHARE, round(line.share, 3)),)))
+                LOGGED_BY.fill(name=line.calls, share=percent(line.share)), FIX_LOG, line.site,
+                evidence=(Evidence(SHARE, round(line.share, 3)),)))
 
 
 def _operations(profile: Json, seen: Measured, verdict: Bottleneck) -> Iterator[Judged]:
@@ -145,8 +151,8 @@ def _operations(profile: Json, seen: Measured, verdict: Bottleneck) -> Iterator[
     working = seen.share("compute") + seen.share("optimizer")
     if verdict != "overhead-bound" or not lines or each is None or not seen.ops or working < 0.4:
         return
-    top = max(lines, key=lambda row: row["count"])
-    also = tuple(site for row in sorted(lines, key=lambda row: -row["count"])[1:3] if row["count"] > 0.1 * seen.ops and (site := site_of(row["site"])))
+    top, *others = sorted(lines, key=lambda row: -row["count"])
+    also = tuple(site for row in others[:2] if row["count"] > 0.1 * seen.ops and (site := site_of(row["site"])))
     yield _judged("speed/many-small-operations", OPS, "warning", Finding(
         MANY.fill(count=round(top["count"]), all=round(seen.ops), each=duration(each)), FIX_OPS, site_of(top["site"]), also,
         (Evidence(Text("operations a step, by this line", "这一行每步的算子数"), round(top["count"])),
@@ -168,15 +174,16 @@ def _python(profile: Json, seen: Measured) -> Iterator[Judged]:
 
 
 def _graph(profile: Json) -> Iterator[Judged]:
-    nodes = profile["backward"]["nodes"]
-    if len(nodes) < 3 or nodes != sorted(nodes) or nodes[-1] < max(GROWN * nodes[0], nodes[0] + NODES):
+    looked = profile["backward"]["nodes"]
+    nodes = [*profile.get("first_nodes", ()), *looked]
+    if len(looked) < 2 or nodes != sorted(nodes) or looked[0] == looked[-1] or nodes[-1] < max(GROWN * nodes[0], nodes[0] + NODES):
         return
     grown = profile.get("grown") or {}
     backward = site_of(profile["backward"]["site"])
     carried = carried_at(grown["file"], grown["name"], _shown(grown["file"], backward)) if grown.get("name") else None
     where = carried or backward
     yield _judged("memory/graph-kept", GROWS, "warning", Finding(
-        GROWING.fill(first=nodes[0], last=nodes[-1], steps=4 * (len(nodes) - 1),
+        GROWING.fill(first=nodes[0], last=nodes[-1],
                      variable=VARIABLE.fill(name=grown["name"]) if grown.get("name") else EMPTY),
         FIX_GRAPH, where, (backward,) if backward and backward != where else (),
         (Evidence(NODES_NOW, same(f"{nodes[0]} -> {nodes[-1]}"), STEADY),)))

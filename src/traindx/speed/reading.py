@@ -37,7 +37,7 @@ def measured_of(answer: Answer, elasticity: float | None = None) -> Measured:
     gains = {name: interval_of(ratios_of(answer.blocks, "", name)) for name in ("held", "unread", "unlogged")}
     return Measured(len(profile["step_seconds"]), seconds_of(profile), gains["held"], gains["unread"], gains["unlogged"], elasticity,
                     sum(operations.get("by_phase", {}).get(name, 0.0) for name in (*COMPUTE, "optimizer", "host")) or None,
-                    (answer.facts.get("program") or {}).get("device") or "cpu")
+                    operations.get("elements"), (answer.facts.get("program") or {}).get("device") or "cpu")
 
 
 def seconds_of(profile: Json) -> dict[str, float]:

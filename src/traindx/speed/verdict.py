@@ -11,7 +11,7 @@ GAIN = 1.15  # what taking the input, logging or reads away must gain, to be wha
 SHARE = 0.30  # of the step, where it could not be taken away
 MOST = 0.5  # of the step on the host, between operations
 FLAT = 0.4  # elasticity below which a larger batch is nearly free
-SMALL = {"cpu": 40e-6, "cuda": 15e-6}  # seconds an operation, below which most of it is the call (rule of thumb)
+SMALL = {"cpu": 16_384, "cuda": 262_144}  # elements, below which an operation costs its call more than its arithmetic (rule of thumb)
 
 INPUT = Text("Steps are {ratio} times as fast when batches that were fetched before are given again (measured, {low} to {high}).",
              "把取过的 batch 重复使用，每步快到 {ratio} 倍（实测，{low} 到 {high}）。")
@@ -22,11 +22,14 @@ READS = Text("{share} of a step goes into reading values out of tensors (measure
 LOGGING = Text("{share} of a step goes into logging (measured){gain}.", "每步有 {share} 的时间在写日志（实测）{gain}。")
 GAINS = Text("; without it steps are {ratio} times as fast", "；去掉之后每步快到 {ratio} 倍")
 HOST = Text("{share} of a step is Python between the operations (measured).", "每步有 {share} 的时间是算子之间的 Python（实测）。")
-SMALL_OPS = Text("{ops} operations a step take {each} each (measured), and the same step with a batch twice as large takes {ratio} times as long: "
-                 "the calls cost more than the arithmetic.",
-                 "每步 {ops} 个算子，平均每个 {each}（实测）；batch 加倍，同一步用时只变成 {ratio} 倍：调用的开销比计算还大。")
-SMALL_ONLY = Text("{ops} operations a step take {each} each (measured): less than a call usually costs (rule of thumb: {limit}).",
-                  "每步 {ops} 个算子，平均每个 {each}（实测）：比一次调用通常的开销还小（经验值：{limit}）。")
+SMALL_OPS = Text("{ops} operations a step take {each} each (measured), on {elements} elements at the median, and the same step with a "
+                 "batch twice as large takes {ratio} times as long: the calls cost more than the arithmetic.",
+                 "每步 {ops} 个算子，平均每个 {each}（实测），中位数只处理 {elements} 个元素；"
+                 "batch 加倍，同一步用时只变成 {ratio} 倍：调用的开销比计算还大。")
+SMALL_ONLY = Text("{ops} operations a step take {each} each (measured), on {elements} elements at the median: below {limit} the call usually "
+                  "costs more than the arithmetic (rule of thumb).",
+                  "每步 {ops} 个算子，平均每个 {each}（实测），中位数只处理 {elements} 个元素：低于 {limit} 个时，"
+                  "调用的开销通常比计算还大（经验值）。")
 COMPUTE = Text("{share} of a step is arithmetic (measured){elastic}.", "每步有 {share} 的时间在计算（实测）{elastic}。")
 ELASTIC = Text("; with a batch twice as large the same step takes {ratio} times as long", "；batch 加倍，同一步用时变成 {ratio} 倍")
 WEIGHTS = Text("; with a batch twice as large it takes only {ratio} times as long: the weights cost it, not the samples, and a larger batch is "
@@ -47,6 +50,7 @@ class Measured:
     unlogged: Interval | None = None
     elasticity: float | None = None
     ops: float | None = None
+    elements: int | None = None  # that an operation works on, at the median
     device: str = "cpu"
 
     @property
@@ -67,8 +71,8 @@ class Measured:
 
     @property
     def small(self) -> bool:
-        """Whether operations take no longer than a call costs."""
-        return self.seconds_an_op is not None and self.seconds_an_op <= SMALL.get(self.device, SMALL["cuda"])
+        """Whether operations are so small that their calls cost more."""
+        return self.elements is not None and self.elements <= SMALL.get(self.device, SMALL["cuda"])
 
 
 def elasticity_of(once: float, twice: float) -> float:
@@ -130,9 +134,9 @@ def _small(seen: Measured) -> Judged | None:
     each, limit = seen.seconds_an_op, SMALL.get(seen.device, SMALL["cuda"])
     if each is None or not seen.small or (seen.elasticity is not None and seen.elasticity > FLAT):
         return None
-    said = {"ops": round(seen.ops or 0), "each": duration(each)}
+    said = {"ops": round(seen.ops or 0), "each": duration(each), "elements": seen.elements}
     if seen.elasticity is None:
-        return "overhead-bound", SMALL_ONLY.fill(limit=duration(limit), **said)
+        return "overhead-bound", SMALL_ONLY.fill(limit=limit, **said)
     return "overhead-bound", SMALL_OPS.fill(ratio=number(2 ** seen.elasticity), **said)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from traindx.probes import patching
 
-_ADDS = ("add_audio", "add_custom_scalars", "add_embedding", "add_figure", "add_graph", "add_hparams", "add_histogram", "add_image", "add_images",
-         "add_mesh", "add_pr_curve", "add_scalar", "add_scalars", "add_text", "add_video", "flush")
+_ADDS = ("add_audio", "add_custom_scalars", "add_embedding", "add_figure", "add_graph", "add_hparams", "add_histogram", "add_image",
+         "add_images", "add_mesh", "add_pr_curve", "add_scalar", "add_scalars", "add_text", "add_video", "flush")
 LOGGERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("builtins", "", ("print",)), ("logging", "Logger", ("_log",)), ("torch", "", ("save",)),
     ("torch.utils.tensorboard.writer", "SummaryWriter", _ADDS), ("tensorboardX.writer", "SummaryWriter", _ADDS),

@@ -1,7 +1,6 @@
 """Interventions that can be switched on and off while the program trains, so that both ways are timed in one run."""
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import torch
@@ -30,15 +29,15 @@ class Switched(Intervention):
 
 
 class Fetching(Switched):
-    """Comes between the program and the iterator of the loader that it trains from: the one whose batch was the last before a
-    backward. Until that is known, and for all other loaders, batches pass."""
+    """Comes between the program and the iterator of the loader that it trains from: the one with the dataset whose batch was the last
+    before a backward. Until that is known, and for all other loaders, batches pass."""
 
     NOTHING = NO_LOADER
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
-        self._last: weakref.ref[Any] | None = None
-        self._training: weakref.WeakSet[Any] = weakref.WeakSet()  # loaders
+        self._last: int | None = None
+        self._training: set[int] = set()  # ids of datasets: a program may make a new loader for every step
 
     def install(self) -> None:
         patching.replace(self.stack, _BaseDataLoaderIter, "__next__", self._next)
@@ -47,22 +46,26 @@ class Fetching(Switched):
         def __next__(iterator: Any) -> Any:
             if not self.stage.watching or not torch.is_grad_enabled():
                 return original(iterator)
-            loader = loader_of(iterator)
-            if self.on and loader in self._training:
-                return self.fetch(loader, iterator, lambda: original(iterator))
+            trains = self.trains(iterator._dataset)
+            if self.on and trains:
+                return self.fetch(loader_of(iterator), iterator, lambda: original(iterator))
             batch = original(iterator)
-            self._last = weakref.ref(loader) if loader is not None else None
-            self.passed(batch, loader in self._training)
+            self._last = id(iterator._dataset)
+            self.passed(batch, trains)
             return batch
         return patching.dressed(__next__, original)
 
+    def trains(self, dataset: Any) -> bool:
+        """Whether the program trains on it."""
+        return id(dataset) in self._training
+
     def fetch(self, loader: Any, iterator: Any, original: Any) -> Any:
-        """What the program gets for ``original()``, which it asked of ``iterator``."""
+        """What the program gets for ``original()``, which it asked of ``iterator``. ``loader`` is None where it is gone already."""
         raise NotImplementedError
 
     def passed(self, batch: Any, trains: bool) -> None:
         """A batch went through as it was."""
 
     def before_backward(self, run: Backward) -> None:
-        if run.trains and self._last is not None and (loader := self._last()) is not None:
-            self._training.add(loader)
+        if run.trains and self._last is not None:
+            self._training.add(self._last)

@@ -1,8 +1,9 @@
 """Runs one trial for its timings: ``trial.gauges[0].settings`` say which, ``trial.conditions`` are switched on and off by turns.
 
-Settings: ``variants`` (names of the conditions, in their order); ``kind``: ``profile``, ``pairs`` or ``search``; ``seconds`` for all of it; ``first``: steps
-at the beginning under ``first_variant``, whose losses are told; ``groups`` of variants to be timed side by side, ``rounds`` times, in blocks
-of ``block_seconds``; ``under``: a variant that is on for the whole profile. Facts sent: ``program``, ``first``, ``bare``, ``profile``, ``blocks``, ``tried``, ``best``.
+Settings: ``variants`` (names of the conditions, in their order); ``kind``: ``profile``, ``pairs`` or ``search``; ``seconds`` for all of it;
+``first``: steps at the beginning under ``first_variant``, whose losses are told; ``groups`` of variants to be timed side by side, ``rounds``
+times, in blocks of ``block_seconds``; ``under``: a variant that is on for the whole profile. Facts sent: ``program``, ``first``, ``bare``,
+``profile``, ``blocks``, ``tried``, ``best``, ``states``.
 """
 from __future__ import annotations
 
@@ -127,6 +128,7 @@ class Timing(Performance):
         if not self.stage.compiled:
             yield Block(under, 2, 1, "count", most=2)
         profile = profile_of(self.clock, self.taps.loaders, self.sampler.counts, looked.seconds, self._operations, self._operation_steps)
+        profile["first_nodes"] = self.facts.nodes
         profile["grown"] = {"name": self.growth.grown, "file": self.growth.file}
         self._tell("profile", profile)
         if self.job["rounds"] and (asked := self._worth_it(profile)):

@@ -11,6 +11,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.optim import Optimizer
 
 from traindx.interventions.tools.stage import Backward, Part, RootCall, Stage
+from traindx.perform.timing.clock import nodes_of
 from traindx.probes.tensors import tensors_in
 
 
@@ -21,6 +22,7 @@ class Facts(Part):
         self.stage = stage
         self.known: dict[str, Any] = {}
         self.evaluated = False
+        self.nodes: list[int] = []  # of the graph of each of these backwards
         self._losses: list[Any] = []
         self._wanted = losses
         self._largest = 0
@@ -39,17 +41,15 @@ class Facts(Part):
         first = next((t for t in tensors_in([call.args, call.kwargs], 1) if t.dim()), None)
         device = parameters[0].device
         self.known |= {
-            "model": type(call.module).__name__, "parameters": size, "device": device.type, "dtype": str(parameters[0].dtype).removeprefix("torch."),
+            "model": type(call.module).__name__, "parameters": size, "device": device.type,
+            "dtype": str(parameters[0].dtype).removeprefix("torch."),
             "batch": int(first.shape[0]) if first is not None else None, "tokens": _tokens(first),
             "convolutions": any(isinstance(m, _ConvNd) and m.weight.dim() == 4 for m in call.module.modules())}
 
     def before_backward(self, run: Backward) -> None:
         if len(self._losses) < self._wanted and run.trains and run.roots:
             self._losses.append(run.roots[0].detach())
-            device = self.known.get("device", "cpu")
-            autocast = torch.is_autocast_enabled(device) or "autocast" in self.known
-            if autocast:
-                self.known["autocast"] = str(torch.get_autocast_dtype(device)).removeprefix("torch.")
+            self.nodes.append(nodes_of(run.roots))
 
     def on_root_return(self, call: RootCall) -> None:
         device = self.known.get("device", "cpu")

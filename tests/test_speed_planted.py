@@ -1,0 +1,38 @@
+"""Programs with a planted bottleneck: each named, at its line; the one without is called compute-bound.
+
+Effects are many times larger than what a busy machine does to them; nothing here compares two times that are alike.
+"""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from speed_driver import speeding
+
+PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "speed_programs"
+VERDICTS = {"slow_decode": {"input-bound"}, "python_collate": {"input-bound"}, "loader_in_loop": {"input-bound"},
+            "tiny_kernels": {"overhead-bound"}, "logging_images": {"overhead-bound"}, "compute_bound": {"compute-bound"}}
+
+
+def marked(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if "# expect: " in line:
+            return line.split("# expect: ")[1].strip(), number
+    return None
+
+
+@pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.py")), ids=lambda path: path.stem)
+def test_it_is_named_with_its_line(path, tmp_path):
+    speed = speeding(path, tmp_path)
+    speed.diagnose()
+    report, expected = speed.report, marked(path)
+    said = [(judged.rule, judged.finding.where.line) for judged in report.findings]
+    print(speed.asker.runs, path.stem, report.verdict, said, {k: round(v, 2) for k, v in report.shares.items()}, report.elasticity, report.held, report.ops,
+          [(f.rule, f.level) for f in report.findings])
+    assert report.verdict in VERDICTS.get(path.stem, {report.verdict})
+    if expected is not None:
+        assert expected in said
+        assert all(judged.rule == expected[0] for judged in report.findings if judged.level == "warning")
+    else:
+        assert not any(judged.level == "warning" for judged in report.findings)
