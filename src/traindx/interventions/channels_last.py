@@ -16,6 +16,8 @@ from traindx.interventions.tools.switched import Switched
 
 
 class ChannelsLast(Switched):
+    """Of every root module with two-dimensional convolutions."""
+
     NOTHING = Text("No model with two-dimensional convolutions was called.", "没有用到二维卷积的模型。")
 
     def __init__(self, stage: Stage) -> None:

@@ -11,6 +11,8 @@ from traindx.interventions.tools.switched import Fetching
 
 
 class ExtendEpochs(Fetching):
+    """Only of the loader that is trained from; validation passes end as they do."""
+
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self._instead: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()

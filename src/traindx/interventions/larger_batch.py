@@ -13,6 +13,8 @@ from traindx.interventions.tools.switched import Fetching
 
 
 class LargerBatch(Fetching):
+    """Where the batches cannot be joined, the first of them is given."""
+
     def __init__(self, stage: Stage, times: int = 2) -> None:
         super().__init__(stage)
         if times < 2:

@@ -19,6 +19,8 @@ FAILED = Text("The loader with these settings failed: {error}", "用这些设置
 
 
 class LoaderSettings(Fetching):
+    """The program keeps its own loader and its iterator; while this is on, nothing is asked of them."""
+
     def __init__(self, stage: Stage, workers: int | None = None, prefetch: int | None = None, pin: bool | None = None) -> None:
         super().__init__(stage)
         if workers is not None and workers < 0:

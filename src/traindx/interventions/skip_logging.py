@@ -14,6 +14,8 @@ from traindx.probes import patching
 
 
 class SkipLogging(Switched):
+    """Each function returns None at once."""
+
     NOTHING = Text("The program logged, printed and saved nothing by a function that is known.",
                    "没有看到程序用已知的函数写日志、打印或保存。")
 

@@ -17,6 +17,8 @@ READS = ("item", "__float__", "__int__", "__bool__", "tolist")
 
 
 class SkipReads(Switched):
+    """Only where the line that reads is the user's own."""
+
     NOTHING = Text("The program read no values out of tensors.", "程序没有从张量里读过数值。")
 
     def __init__(self, stage: Stage) -> None:

@@ -12,6 +12,8 @@ from traindx.perform.timing.clock import Clock
 from traindx.probes import sites
 
 SECONDS = 0.002  # between looks
+# seconds that a look waits for the interpreter: else it comes only where the program lets go of it, and sees those lines too often
+SWITCH = 1e-5
 DEEPEST = 200
 
 
@@ -25,12 +27,15 @@ class Sampler:
         self._looker = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> Sampler:
+        self._before = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH)
         self._looker.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._stop.set()
         self._looker.join(1.0)
+        sys.setswitchinterval(self._before)
 
     def _look(self) -> None:
         while not self._stop.is_set():
