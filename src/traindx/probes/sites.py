@@ -121,4 +121,4 @@ def calling(depth: int = 1) -> Site | None:
     if not is_user(frame.f_code.co_filename):
         return None
     found = _instructions.get((id(frame.f_code), frame.f_lasti))
-    return found[1] if found is not None else _site(frame, frame.f_code.co_filename)
+    return found[1] if found is not None else of_frame(frame, frame.f_code.co_filename)
