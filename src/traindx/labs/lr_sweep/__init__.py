@@ -117,8 +117,8 @@ def _table(last: list[float]) -> Table:
             (Text("lowest loss after {n} steps", "{n} 步后损失最低").fill(n=STEPS), number(best), Text("measured", "实测")),
             (Text("first that diverges", "第一个发散的"), number(edge), Text("measured", "实测")))
     return Table((Text("what", "项目"), Text("learning rate", "学习率"), Text("origin", "来源")), rows,
-                 Text("The lowest point of a short sweep lies close to the edge, so the advice stays below it.",
-                      "短扫描的最低点往往离悬崖很近，所以建议值要比它小。"))
+                 Text("The lowest point of a short sweep lies close to the edge, so the advice stays far below it: cautious for so few steps.",
+                      "短扫描的最低点往往离悬崖很近，所以建议值要小得多；只跑这么几步，会显得保守。"))
 
 
 LAB = Lab(
