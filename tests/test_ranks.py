@@ -148,8 +148,8 @@ def test_the_rank_that_differs_from_most_is_named():
     assert report.findings[0].ranks == (1,)
 
 
-@pytest.mark.parametrize("facts", [{"held": "bare"}, {"held": "bare", "averaged": 3}, {"held": "sharded"}, {"group": (0,)}],
-                         ids=["a model each", "local SGD", "sharded", "model parallel"])
+@pytest.mark.parametrize("facts", [{"held": "bare"}, {"held": "bare", "averaged": 3}, {"held": "sharded"}, {"held": "local"},
+                                   {"group": (0,)}], ids=["a model each", "local SGD by hand", "sharded", "local SGD", "model parallel"])
 def test_weights_that_may_differ_are_let_alone(facts):
     assert names(judged(recorded(0, weights=ALIKE, **facts), recorded(1, weights=PARTED, **facts))) == []
 

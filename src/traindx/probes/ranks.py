@@ -149,8 +149,10 @@ class Wrappers(Probe):
         self._seen: dict[int, WrapperUse] = {}
         self._open: list[tuple[DistributedDataParallel, Site | None]] = []  # forwards since the last backward; the site of one around
         self._converting = False
+        self._local: set[int] = set()  # wrappers whose hook averages within a part of the group
         Wrappers.instance = self
         patching.replace(session.stack, DistributedDataParallel, "__init__", self._observed)
+        patching.replace(session.stack, DistributedDataParallel, "register_comm_hook", self._observed_hook)
         patching.replace(session.stack, nn.Module, "_apply", self._observed_apply)
         from torch.distributed.algorithms.join import Join  # not there where torch was built without
         patching.replace(session.stack, Join, "__enter__", self._observed_join)
@@ -173,6 +175,13 @@ class Wrappers(Probe):
                 self._converting = False
                 self.session.guard(self, self._converted, module, sites.here(2))
         return patching.dressed(_apply, original)
+
+    def _observed_hook(self, original: Any) -> Any:
+        def register_comm_hook(wrapper: Any, state: Any, hook: Any) -> Any:
+            if "local" in getattr(hook, "__name__", "").lower():  # torch's post_localSGD_hook, or one made after it
+                self._local.add(self.session.ids.of(wrapper))
+            return original(wrapper, state, hook)
+        return patching.dressed(register_comm_hook, original)
 
     def _observed_join(self, original: Any) -> Any:
         def __enter__(join: Any) -> Any:
@@ -206,6 +215,10 @@ class Wrappers(Probe):
     def wrappers(self) -> list[DistributedDataParallel]:
         """Those that are alive, in the order in which they were made."""
         return [wrapper for ref in self._wrappers.values() if (wrapper := ref()) is not None]
+
+    def averages_all(self, wrapper: DistributedDataParallel) -> bool:
+        """Whether each backward averages over the whole group: not under local SGD."""
+        return self.session.ids.of(wrapper) not in self._local
 
     def use_of(self, wrapper: DistributedDataParallel) -> WrapperUse | None:
         return self._seen.get(self.session.ids.of(wrapper))

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data.distributed import DistributedSampler
 
 from traindx.core.observed import Site
@@ -99,17 +100,21 @@ class Replicas(Probe):
     # -- what there is ----------------------------------------------------------------------------------------------
 
     def _find(self, site: Site | None) -> None:
-        wrappers = ranks.Wrappers.instance.wrappers() if ranks.Wrappers.instance is not None else []
         known = {id(ref()) for replica in self._replicas for ref in replica.parameters}
+        wrappers = ranks.Wrappers.instance.wrappers() if ranks.Wrappers.instance is not None else []
         for wrapper in wrappers:
-            own = [(n, p) for n, p in wrapper.module.named_parameters() if n not in getattr(wrapper, "parameters_to_ignore", ())]
-            if own and id(own[0][1]) not in known:
-                use = ranks.Wrappers.instance.use_of(wrapper) if ranks.Wrappers.instance is not None else None
-                self._add("ddp", own, list(wrapper.module.named_buffers()), use.ranks if use else (), use.made_at if use else None, site)
+            self._find_wrapped(wrapper, known, site)
         if not wrappers:
             self._find_bare(known, site)
         for replica in self._replicas:
             self._update(replica)
+
+    def _find_wrapped(self, wrapper: DistributedDataParallel, known: set[int], site: Site | None) -> None:
+        seam = ranks.Wrappers.instance
+        own = [(n, p) for n, p in wrapper.module.named_parameters() if n not in getattr(wrapper, "parameters_to_ignore", ())]
+        if seam is not None and own and id(own[0][1]) not in known:
+            use, held = seam.use_of(wrapper), "ddp" if seam.averages_all(wrapper) else "local"
+            self._add(held, own, list(wrapper.module.named_buffers()), use.ranks if use else (), use.made_at if use else None, site)
 
     def _find_bare(self, known: set[int], site: Site | None) -> None:
         held = [p for ref in self._optimizers.values() if (o := ref()) is not None for group in o.param_groups for p in group["params"]]

@@ -47,8 +47,8 @@ def only(rows: dict[int, dict[int, O]], ranks: tuple[int, ...]) -> dict[int, dic
 class Replica:
     """One set of parameters on the ranks that have it in the same shapes.
 
-    ``kind`` is ``ddp``, ``averaged`` (by the program, before each step), ``sometimes`` (now and then: local SGD), ``alone`` (never) or
-    ``sharded``. ``apart`` is the first step before which they differ, ``names`` what differs there, ``distance`` how far at the last common
+    ``kind`` is ``ddp``, ``local`` (wrapped, averaged now and then), ``averaged`` (by the program, before each step), ``sometimes`` (by the
+    program, now and then), ``alone`` (never) or ``sharded``. ``apart`` is the first step before which they differ, ``names`` what differs there, ``distance`` how far at the last common
     step (greatest difference over the root mean square of the weights), ``odd`` the ranks that differ from most.
     """
 

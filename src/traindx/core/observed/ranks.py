@@ -49,8 +49,8 @@ class WrapperUse(Observation):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaSeen(Observation):
-    """Parameters that this rank trains, as one set. ``held``: ``ddp`` (wrapped), ``bare`` (not wrapped: what the optimizers hold),
-    ``sharded`` (no rank has them whole).
+    """Parameters that this rank trains, as one set. ``held``: ``ddp`` (wrapped), ``local`` (wrapped, with a hook for local SGD),
+    ``bare`` (not wrapped: what the optimizers hold), ``sharded`` (no rank has them whole).
 
     ``ranks`` are those of its group, () where that is not known. ``averaged`` of the ``steps`` of an optimizer that holds it: so much was
     reduced or broadcast by the program itself since the step before that it may have been these gradients or weights. ``sampler``: a
