@@ -48,8 +48,9 @@ class Replica:
     """One set of parameters on the ranks that have it in the same shapes.
 
     ``kind`` is ``ddp``, ``local`` (wrapped, averaged now and then), ``averaged`` (by the program, before each step), ``sometimes`` (by the
-    program, now and then), ``alone`` (never) or ``sharded``. ``apart`` is the first step before which they differ, ``names`` what differs there, ``distance`` how far at the last common
-    step (greatest difference over the root mean square of the weights), ``odd`` the ranks that differ from most.
+    program, now and then), ``alone`` (never) or ``sharded``. ``apart`` is the first step before which they differ, ``names`` what differs
+    there, ``distance`` how far at the last common step (greatest difference over the root mean square of the weights), ``odd`` the ranks
+    that differ from most.
     """
 
     seen: ReplicaSeen
