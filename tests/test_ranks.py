@@ -429,6 +429,7 @@ def test_ranks_that_the_script_spawns_are_seen(tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert done.returncode == 0, done.stderr
     assert [rank["steps"] for rank in report["ranks"]] == [4, 4]
+    assert report["exit"]["steps"] == 4 and report["remarks"] == []
     first = report["findings"][0]
     assert (first["rule"], first["ranks"], first["where"]["line"]) == ("rank/forward-around-wrapper", [0, 1], 15)
     [folder] = (tmp_path / "runs").iterdir()

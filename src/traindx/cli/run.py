@@ -181,7 +181,8 @@ def _watch(target: Target, settings: Settings, rules: frozenset[str] | None, lan
         outcome = _launch(target, settings, folder, place, watcher)
         from traindx.diagnosis import after_run
         from traindx.ranks import gathered
-        report = after_run(outcome.recording, outcome, rules, gathered(place, folder, outcome))
+        ranks = gathered(place, folder, outcome)  # where the script only starts ranks, the first one's recording is then the outcome's
+        report = after_run(outcome.recording, outcome, rules, ranks)
         report.script = target.shown
         report.run = str(record.path) if record else None
         found = {judged.rule for judged in report.findings}
