@@ -288,7 +288,7 @@ def test_one_process_has_no_place(changed):
     assert ranks.place_from({**TOLD, **changed}) is None and ranks.place_from({}) is None
 
 
-@pytest.mark.parametrize("command", ["exam", "shapes", "data", "memory"])
+@pytest.mark.parametrize("command", ["exam", "shapes", "data", "memory", "speed"])
 def test_commands_for_one_process_say_so(command, monkeypatch, capsys):
     for name, value in TOLD.items():
         monkeypatch.setenv(name, value)

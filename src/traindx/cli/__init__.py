@@ -32,7 +32,7 @@ COMMANDS = (
     "studio",
 )
 BAD_USAGE = 2
-ALONE = ("exam", "memory", "shapes", "data")  # run the script as one process
+ALONE = ("exam", "memory", "shapes", "data", "speed")  # run the script as one process
 
 
 class Parser(argparse.ArgumentParser):
