@@ -114,30 +114,25 @@ class Tail:
         self._at = dict.fromkeys(files, 0)
         self._folder = folder
 
-    def read(self, most: int = -1) -> int:
-        """Takes in what is new, at most so many bytes of each file; the number of lines read."""
+    def read(self) -> int:
+        """Takes in what is new; the number of lines read."""
         count = 0
         for name in self._at:
             add = self.recording.add_line if name == EVENTS else self.recording.add_metrics
-            for line in self._new_lines(name, most):
+            for line in self._new_lines(name):
                 add(line)
                 count += 1
         return count
-
-    def share(self) -> float:
-        """How much of what there is has been read, 0..1."""
-        sizes = [_size(self._folder / name) for name in self._at]
-        return min(1.0, sum(self._at.values()) / sum(sizes)) if sum(sizes) else 1.0
 
     def finish(self) -> None:
         """A last line without its end was cut off: counted as lost."""
         self.recording.lost += sum(bool(rest.strip()) for rest in self._rest.values())
 
-    def _new_lines(self, name: str, most: int) -> Iterator[str]:
+    def _new_lines(self, name: str) -> Iterator[str]:
         try:
             with open(self._folder / name, "rb") as file:
                 file.seek(self._at[name])
-                new = file.read(most)
+                new = file.read()
         except OSError:
             return
         self._at[name] += len(new)
@@ -145,13 +140,6 @@ class Tail:
         for line in whole:
             if line.strip():
                 yield line.decode("utf-8", "replace")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 @cache

@@ -21,7 +21,7 @@ class Curves:
         self._at, self._rest = 0, b""
         self._series: dict[str, Thinner] = {}
         self.lost = 0
-        self.last_step = 0
+        self.steps = 0
 
     def read(self, most: int | None = None) -> bool:
         """Takes in what is new, about ``most`` bytes of it at a time; whether there was anything. A file that has become shorter is
@@ -39,7 +39,7 @@ class Curves:
         return self._at != before
 
     def _forget(self) -> None:
-        self._at, self._rest, self._series, self.lost, self.last_step = 0, b"", {}, 0, 0
+        self._at, self._rest, self._series, self.lost, self.steps = 0, b"", {}, 0, 0
 
     def _take(self, chunk: bytes) -> None:
         self._at += len(chunk)
@@ -88,9 +88,18 @@ class Curves:
                     new[name].append((step, value))
                 else:
                     new[name] = [(step, value)]
-            self.last_step = step
+            self.steps = max(self.steps, step)
         except BROKEN:
             self.lost += 1
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, 0..1."""
+        try:
+            size = self._path.stat().st_size
+        except OSError:
+            return 1.0
+        return min(1.0, self._at / size) if size else 1.0
 
     @property
     def series(self) -> dict[str, list[tuple[int, float]]]:

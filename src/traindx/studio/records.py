@@ -7,20 +7,19 @@ from typing import Any
 
 from traindx import messages
 from traindx.core.findings import Evidence, Judged, Report
-from traindx.core.recording import EVENTS, METRICS, Recording, Tail
+from traindx.core.recording import EVENTS, METRICS
 from traindx.core.text import EMPTY, Text, number, same
 from traindx.errors import UsageError
 from traindx.figures.run import Noted, compared, readings
-from traindx.figures.thinning import Thinner
 from traindx.runs import notes, showing
 from traindx.runs.comparing import mapping, rows_of
+from traindx.runs.curves import Curves, curves_of
 from traindx.runs.reading import Run, is_number, read_json, runs_in
 from traindx.studio import describing
 from traindx.studio.describing import JSON, pair, plain
 
 MOST_BYTES = 64 * 2**20  # of a recording that is judged anew; above, what its report says stands
 CHUNK = 2**23  # bytes of metrics that are read at once
-BUCKETS = 400  # of a curve while it is read
 LONGEST = 2000  # letters of a line of the conclusion
 PAGES = 20  # of one run
 PLACES = (".py", ".ipynb")
@@ -57,40 +56,6 @@ def _best(best: Any) -> str:
 
 # -- curves ---------------------------------------------------------------------------------------------------------------
 
-class Curves:
-    """The series of a run that may still write, in bounded memory: spikes, NaN and Inf stay."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._recording = Recording()
-        self._tail = Tail(folder, self._recording, (METRICS,))
-        self._kept: dict[str, Thinner] = {}
-        self.steps = 0
-
-    def read(self, most: int = CHUNK) -> bool:
-        """Takes in at most ``most`` bytes that are new; whether there was a whole line among them."""
-        count = self._tail.read(most)
-        for name, points in self._recording.series.items():
-            self._kept.setdefault(name, Thinner(BUCKETS)).extend(points)
-            if points:
-                self.steps = max(self.steps, points[-1][0])
-        self._recording.series = {}
-        return count > 0
-
-    @property
-    def lost(self) -> int:
-        return self._recording.lost
-
-    @property
-    def share(self) -> float:
-        """How much of the file has been read, 0..1."""
-        return self._tail.share()
-
-    @property
-    def series(self) -> dict[str, list[tuple[int, float]]]:
-        return {name: kept.points for name, kept in self._kept.items() if kept.count}
-
-
 def figures(series: Mapping[str, Sequence[tuple[int, float]]], noted: Sequence[Noted] = ()) -> JSON:
     """The six monitors and every other series, with bands, alarms and findings."""
     return [{**describing.figure(one.chart), "series": one.name, "alarms": [plain(vars(alarm)) for alarm in one.alarms]}
@@ -103,7 +68,7 @@ def page(runs_dir: Path, name: str) -> JSON:
     """Everything about one run except for the curves of a large one, which come as they are read."""
     run = run_named(runs_dir, name)
     curves = Curves(run.path)
-    curves.read()
+    curves.read(CHUNK)
     large = _size(run) > MOST_BYTES
     report = Report() if large else _judged(run)
     written = read_json(run.path / "report.json")
@@ -221,7 +186,7 @@ class Live:
 
     def news(self) -> JSON | None:
         """What there is to say since the last time, None for nothing."""
-        changed = self.curves.read()
+        changed = self.curves.read(CHUNK)
         status = _status(Run(self.run.path), self.curves)
         self.up_to_date = self.curves.share >= 1 or not changed
         self.over = status != "running" and self.up_to_date
@@ -290,13 +255,7 @@ def comparison(runs_dir: Path, names: Sequence[str]) -> JSON:
     runs = [run_named(runs_dir, name) for name in dict.fromkeys(names)]
     if len(runs) < 2:
         raise UsageError(COMPARE_TWO)
-    series = {}
-    for run in runs:
-        curves = Curves(run.path)
-        while curves.read():
-            pass
-        series[run.name] = curves.series
-    pictures = [describing.figure(chart) for chart in compared(series)]
+    pictures = [describing.figure(chart) for chart in compared({run.name: curves_of(run.path) for run in runs})]
     small = all(_size(run) <= MOST_BYTES for run in runs)
     changes = diff(runs[0], runs[1]) if small else {}
     rows = [[pair(showing.TITLES[section]), name, *map(showing.value_text, both)] for section in showing.TITLES if section != "curves"

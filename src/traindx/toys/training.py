@@ -30,7 +30,7 @@ from traindx.reporters.words import value_of
 Which = Literal["bad", "good"]
 WHICH: tuple[Which, ...] = ("bad", "good")
 Points = tuple[tuple[float, float], ...]
-BUDGET = Budget(steps=2000, seconds=20.0)
+BUDGET = Budget(steps=2000, seconds=40.0)
 POINTS = 60  # of a curve that is kept
 DIGITS = 5
 FORMAT = 2  # of what is kept
