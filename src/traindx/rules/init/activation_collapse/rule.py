@@ -76,7 +76,7 @@ LAYERS = 4
 STEADY = 0.7  # of the layers go the same way: a trend through depth, no single odd layer
 CAUSE_DIES = Text(
     "Layer outputs vary {factor} times less at {last} than at {first}: the signal is lost on the way, and the loss is stuck.",
-    "{last} 的输出在样本间的差异只有 {first} 的 {factor} 分之一：信号在途中丢失，损失停住不动。")
+    "各层输出在样本间的差异，到模块 {last} 只剩模块 {first} 的 {factor} 分之一：信号在途中丢失，损失停住不动。")
 CAUSE_GROWS = Text(
     "Layer outputs vary {factor} times more at {last} than at {first}: the signal explodes on the way, and the loss is stuck.",
     "{last} 的输出在样本间的差异是 {first} 的 {factor} 倍：信号在途中爆炸，损失停住不动。")
