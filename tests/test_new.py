@@ -38,6 +38,21 @@ def test_the_starters_own_tests_hold(tmp_path):
     assert done.returncode == 0, done.stdout
 
 
+def test_a_starter_is_repeated_and_resumed_to_the_last_bit(tmp_path):
+    """One kind here, with dropout nowhere and an order by seed; the exam's result is then found by the checklist."""
+    folder = tmp_path / "start"
+    cli.main(["new", "--kind", "tabular", "--lang", "en", str(folder)])
+    assert python(folder, "-m", "traindx", "run", "--no-ask", "train.py", "--epochs", "3").returncode == 0
+    again = python(folder, "-m", "traindx", "runs", "reproduce", "--lang", "en", "last")
+    assert again.returncode == 0 and "Identical" in again.stdout, again.stdout + again.stderr
+    done = python(folder, "-m", "traindx", "exam", "--step", "resume", "--json", "e.json", "train.py", "--epochs", "3")
+    step, = json.loads((folder / "e.json").read_text())["steps"]
+    assert step["verdict"] == "passed" and "to the last bit" in step["why"], done.stderr
+    run, = (folder / "runs").glob("*-train")  # not its repetition
+    rows = json.loads(python(folder, "-m", "traindx", "checklist", "--no-ask", "--json", "-", run.name).stdout)
+    assert rows[15]["state"] == "ticked"
+
+
 def test_nothing_is_written_over(tmp_path, capsys):
     (tmp_path / "train.py").write_text("mine")
     assert cli.main(["new", "--lang", "en", str(tmp_path)]) == 2 and "not empty" in capsys.readouterr().err

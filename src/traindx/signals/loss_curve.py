@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 from traindx.core.judge import Absent
@@ -56,7 +57,7 @@ class LossCurve:
     def where(self) -> Site | None:
         return self.loss_site or self.backward_site or self.step_site
 
-    @property
+    @cached_property
     def values(self) -> list[float]:
         return [value for _, value in self.points]
 
@@ -66,12 +67,12 @@ class LossCurve:
         parts = [self.points[i:i + size] for i in range(0, len(self.points) - size + 1, size)]
         return [(part[0][0], sum(value for _, value in part) / len(part)) for part in parts]
 
-    @property
+    @cached_property
     def start(self) -> float:
         """Median of the first points, at most a fortieth of the run."""
         return median(self.values[:max(1, min(10, len(self.points) // 40))])
 
-    @property
+    @cached_property
     def end(self) -> float:
         """Median of the last tenth."""
         return median(self.values[-max(3, len(self.points) // 10):])
@@ -98,7 +99,7 @@ class ValidationCurve:
         return cls(points, _between(points, losses), _supervised(recording, calls) and _alike(calls, unseen),
                    unseen[-1].site if unseen else None, calls[-1].site if calls else None)
 
-    @property
+    @cached_property
     def values(self) -> list[float]:
         return [value for _, value in self.points]
 

@@ -119,9 +119,11 @@ def _large(norm: float, usual: float | None, losses: Points, step: int) -> bool:
     """A jump over the running median; in the first steps, a size out of all proportion to a loss that is still normal."""
     if usual is not None and norm > JUMP * max(usual, 1e-6) and norm > LARGE:
         return True
+    if usual is not None or norm <= ABSOLUTE:
+        return False
     first = next((abs(value) for _, value in losses if math.isfinite(value)), 0.0)
     loss = next((abs(value) for at, value in losses if at == step), math.inf)
-    return usual is None and norm > ABSOLUTE and norm > JUMP * loss and loss <= HARM * first
+    return norm > JUMP * loss and loss <= HARM * first
 
 
 def _harm(losses: Points, step: int, untrained: float) -> tuple[float, float] | None:
