@@ -357,12 +357,17 @@ class Traces(Probe):
         step = self.session.step
         if read_at(step) and self._novelty.may_ask(step) and self._asks(ending_key(run)):
             self._next = step + 1
-        if self._phase and run.roots and (run.accumulate or (self.session.optimizers == 0 and run.by_hand)):
-            self._root = self.tracer.maker_of(run.roots[0])
-            self._phase = "train"
+        if run.roots and (run.accumulate or (self.session.optimizers == 0 and run.by_hand)):
+            made = self.tracer.maker_of(run.roots[0])
+            bare = self.tracer.armed and not self._begun and made >= 0  # tensors alone, no module was called
+            if self._phase or bare:
+                self._root, self._phase = made, "train"
 
     def before_step(self, run: StepRun) -> None:
+        bare = not self._begun
         self._finish()  # the optimizer's own arithmetic is not the program's
+        if bare and self._due():
+            self.tracer.arm()  # unless it is given a closure, which may call no module
 
     def on_tick(self, step: int) -> None:
         self._finish()

@@ -102,6 +102,8 @@ def sample_counts(trace: OpTrace, losses: list[LossCall]) -> set[int]:
     for op in trace.ops:  # no torch loss may be called at all, and no module either
         if op.inputs and op.inputs[0].origin == "input" and op.inputs[0].shape:
             counts |= {op.inputs[0].shape[0], size_of(op.inputs[0].shape[:2])}
+        if trace.batch is None:  # tensors alone: the data are those that were there before the step
+            counts |= {given.shape[0] for given in op.inputs if given.op < 0 and given.shape and not (given.origin or given.requires_grad)}
     return counts - {0, 1}
 
 
