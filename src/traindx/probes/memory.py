@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from traindx.probes import source
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session
 from traindx.probes.tensors import plain, tensors_in
 
-ALL_UP_TO = 64  # results of a line that are all watched; after them some 32 to each doubling, each standing for several
+ALL_UP_TO = 64  # results of a line that are all watched; after them some 32 to each doubling, each standing for those after it, too
 MOST_NODES = 20_000
 CENSUSES = 40
 CENSUS_EVERY = 64  # steps at least
@@ -30,17 +30,28 @@ def install(session: Session) -> None:
 
 
 class _Watched:
-    """Hangs on an autograd node as a hook: alive as long as the node is, whoever holds it. It stands for ``weight`` results."""
+    """Hangs on an autograd node as a hook: alive as long as the node is, whoever holds it. It stands for ``weight`` results:
+    itself and those after it that are not watched (what is kept is let go in the order in which it came)."""
 
     __slots__ = ("__weakref__", "reached", "step", "weight")
 
-    def __init__(self, step: int, weight: int) -> None:
+    def __init__(self, step: int) -> None:
         self.step = step
-        self.weight = weight
+        self.weight = 1
         self.reached = False
 
     def __call__(self, gradient: Tensor) -> None:
         self.reached = True
+
+
+@dataclass
+class _Stored:
+    """The memory of a watched output."""
+
+    step: int
+    memory: weakref.ref[Any]
+    bytes: int
+    weight: int = 1
 
 
 @dataclass
@@ -54,10 +65,17 @@ class _Line:
     made: int = 0
     held: int = 0  # the latest of them that is watched
     graphs: list[weakref.ref[_Watched]] = field(default_factory=list)
-    outputs: list[tuple[int, int, weakref.ref[Any], int]] = field(default_factory=list)  # step, weight, memory, bytes
+    outputs: list[_Stored] = field(default_factory=list)
+    newest: list[Callable[[], _Watched | _Stored | None]] = field(default_factory=list)  # made of the latest that is watched
     censuses: list[Census] = field(default_factory=list)
     latest: int = 0  # step, and how many results it made
     in_latest: int = 0
+
+    def stand_for(self, results: int) -> None:
+        """Results that are not watched count as the latest that is."""
+        for ref in self.newest:
+            if (watched := ref()) is not None:
+                watched.weight += results
 
 
 class Survivors(Probe):
@@ -102,30 +120,35 @@ class Survivors(Probe):
             line.in_latest += 1
         else:
             line.latest, line.in_latest = step, 1
-        weight = made - line.held  # for how many results this one stands
-        if weight >= (1 if made <= ALL_UP_TO else 1 << (made.bit_length() - 6)):
-            line.held = made
-            result = next(tensors_in(value, 1), None)
-            if result is not None and plain(result):
-                self._hold_weakly(line, result, weight)
+        if made - line.held < (1 if made <= ALL_UP_TO else 1 << (made.bit_length() - 6)):
+            line.stand_for(1)
+            return
+        line.held, line.newest = made, []
+        result = next(tensors_in(value, 1), None)
+        if result is not None and plain(result):
+            self._hold_weakly(line, result)
 
     def on_wake(self, missed: int, events: Mapping[Event, int]) -> None:
-        """Results of steps that were let alone: the next one that is watched stands for them."""
+        """Results of steps that were let alone: the one that was watched before stands for them."""
         for event, times in events.items():
             line = self._lines.get((id(event.site), _RESULTS.get(event.what, "")))
             if line is not None:
                 line.made += times
+                line.stand_for(times)
 
-    def _hold_weakly(self, line: _Line, result: Tensor, weight: int) -> None:
+    def _hold_weakly(self, line: _Line, result: Tensor) -> None:
         step = self.session.step
         if result.grad_fn is not None:
-            watched = _Watched(step, weight)
+            watched = _Watched(step)
             result.register_hook(watched)
             line.graphs.append(weakref.ref(watched))
+            line.newest.append(weakref.ref(watched))
         size = result.numel() * result.element_size()
         storage = result.untyped_storage()
-        if line.what == "output" and size * 2 > storage.nbytes() and all(entry[2]() is not storage for entry in line.outputs[-2:]):
-            line.outputs.append((step, weight, weakref.ref(storage), size))
+        if line.what == "output" and size * 2 > storage.nbytes() and all(entry.memory() is not storage for entry in line.outputs[-2:]):
+            stored = _Stored(step, weakref.ref(storage), size)
+            line.outputs.append(stored)
+            line.newest.append(lambda: stored)
 
     def on_tick(self, step: int) -> None:
         if (self.session.detailed or step - self._counted_at >= CENSUS_EVERY) and self._budget.allows():
@@ -176,13 +199,14 @@ def _census(line: _Line, step: int, resident: int) -> Census | None:
         return None
     graphs = [(ref, watched) for ref in line.graphs if (watched := ref()) is not None]
     line.graphs = [ref for ref, _ in graphs]
-    line.outputs = [entry for entry in line.outputs if entry[2]() is not None]
+    line.outputs = [entry for entry in line.outputs if entry.memory() is not None]
     past = [watched for _, watched in graphs if watched.step < step]
-    outputs = [entry for entry in line.outputs if entry[0] < step]
+    outputs = [entry for entry in line.outputs if entry.step < step]
     return Census(
-        step, made, graphs=sum(watched.weight for watched in past), whole=sum(watched.weight for watched in past if not watched.reached),
-        steps=len({watched.step for watched in past}), output_steps=len({entry[0] for entry in outputs}),
-        outputs=sum(entry[1] for entry in outputs), bytes=sum(entry[1] * entry[3] for entry in outputs), resident=resident)
+        step, made, graphs=min(made, sum(watched.weight for watched in past)),
+        whole=min(made, sum(watched.weight for watched in past if not watched.reached)),
+        steps=len({watched.step for watched in past}), output_steps=len({entry.step for entry in outputs}),
+        outputs=min(made, sum(entry.weight for entry in outputs)), bytes=sum(entry.weight * entry.bytes for entry in outputs), resident=resident)
 
 
 def _walk(node: Any) -> tuple[int, int]:
