@@ -12,7 +12,7 @@ from traindx.engine.processes import cores, free_memory
 from traindx.errors import UsageError
 from traindx.speed import load
 from traindx.speed.asking import Answer, Asker
-from traindx.speed.changes import NOT_TRIED, Candidate, candidates, no_verdict, result_of
+from traindx.speed.changes import NOT_TRIED, TIME_UP, Candidate, candidates, no_verdict, result_of
 from traindx.speed.findings import findings_of
 from traindx.speed.reading import baseline_of, lines_of, measured_of
 from traindx.speed.statistics import interval_of, median, outcome_of, ratios_of
@@ -171,11 +171,12 @@ class Speeding:
         return max(1, min(self.most_workers or cores(), by_memory), current)
 
     def _searched(self, answer: Answer) -> Change:
-        tried, best = answer.facts.get("tried") or [], answer.facts.get("best")
+        tried, best = [one for one in answer.facts.get("tried") or [] if one["pairs"]], answer.facts.get("best")
         interval = interval_of(ratios_of(answer.blocks, PLAIN, "search"))
         if best is None or interval is None:
             told = ", ".join(f"{one['setting']} x{one['ratio']:.2f}" for one in tried)
-            return Change("loader", AS_IT_IS, why=NO_BETTER.fill(count=len(tried), tried=told or "-"), load=answer.load)
+            why = NO_BETTER.fill(count=len(tried), tried=told) if tried else NOT_TRIED.fill(why=TIME_UP)
+            return Change("loader", AS_IT_IS, why=why, load=answer.load)
         outcome = outcome_of(interval, answer.load, self.any_load)
         name = best["name"] + (", persistent_workers=True" if best["workers"] else "")
         seconds = (median([block[PLAIN] for block in answer.blocks]), median([block["search"] for block in answer.blocks]))

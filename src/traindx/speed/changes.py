@@ -18,6 +18,7 @@ NOT_TRIED = Text("not tried: {why}", "没试：{why}")
 TOO_LOADED = Text("no verdict: the machine was too busy (load {average} on {cores} cores before we began, others kept {others} cores busy)",
                   "不下结论：机器太忙（开始前负载 {average}，{cores} 个核；别的程序占着 {others} 个核）")
 FEW_PAIRS = Text("no verdict: only {pairs} pairs could be timed, {needed} are needed", "不下结论：只计时了 {pairs} 对，需要 {needed} 对")
+TIME_UP = Text("time was up before a pair was timed (--seconds N allows more)", "一对也没计完时间就到了（--seconds N 可以放宽）")
 ENDED = Text("the run with it ended by {error}", "改了之后运行因 {error} 结束")
 NO_BF16 = Text("this processor has no bfloat16 arithmetic (avx512_bf16, amx_bf16): it would be slower",
                "这个处理器没有 bfloat16 运算（avx512_bf16、amx_bf16），只会更慢")
@@ -94,7 +95,7 @@ def _why_not(state: dict[str, Any], answer: Answer) -> Text:
     why = state.get("why") or {}
     if why.get("en"):
         return Text(why["en"].rstrip("."), why["zh"].rstrip("。"))
-    return ENDED.fill(error=answer.error or answer.ended)
+    return ENDED.fill(error=answer.error) if answer.error else TIME_UP
 
 
 def no_verdict(interval: Any, load: Load | None) -> Text:

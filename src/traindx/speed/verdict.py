@@ -22,13 +22,13 @@ READS = Text("{share} of a step goes into reading values out of tensors (measure
 LOGGING = Text("{share} of a step goes into logging (measured){gain}.", "每步有 {share} 的时间在写日志（实测）{gain}。")
 GAINS = Text("; without it steps are {ratio} times as fast", "；去掉之后每步快到 {ratio} 倍")
 HOST = Text("{share} of a step is Python between the operations (measured).", "每步有 {share} 的时间是算子之间的 Python（实测）。")
-SMALL_OPS = Text("{ops} operations a step take {each} each (measured), on {elements} elements at the median, and the same step with a "
+SMALL_OPS = Text("{ops} operations a step take {each} each (measured), on {elements} elements on average, and the same step with a "
                  "batch twice as large takes {ratio} times as long: the calls cost more than the arithmetic.",
-                 "每步 {ops} 个算子，平均每个 {each}（实测），中位数只处理 {elements} 个元素；"
+                 "每步 {ops} 个算子，平均每个 {each}（实测），平均只处理 {elements} 个元素；"
                  "batch 加倍，同一步用时只变成 {ratio} 倍：调用的开销比计算还大。")
-SMALL_ONLY = Text("{ops} operations a step take {each} each (measured), on {elements} elements at the median: below {limit} the call usually "
+SMALL_ONLY = Text("{ops} operations a step take {each} each (measured), on {elements} elements on average: below {limit} the call usually "
                   "costs more than the arithmetic (rule of thumb).",
-                  "每步 {ops} 个算子，平均每个 {each}（实测），中位数只处理 {elements} 个元素：低于 {limit} 个时，"
+                  "每步 {ops} 个算子，平均每个 {each}（实测），平均只处理 {elements} 个元素：低于 {limit} 个时，"
                   "调用的开销通常比计算还大（经验值）。")
 COMPUTE = Text("{share} of a step is arithmetic (measured){elastic}.", "每步有 {share} 的时间在计算（实测）{elastic}。")
 ELASTIC = Text("; with a batch twice as large the same step takes {ratio} times as long", "；batch 加倍，同一步用时变成 {ratio} 倍")
@@ -36,6 +36,7 @@ WEIGHTS = Text("; with a batch twice as large it takes only {ratio} times as lon
                "nearly free", "；batch 加倍，用时只变成 {ratio} 倍：开销在权重而不在样本，加大 batch 几乎不花时间")
 TOO_FEW = Text("only {steps} training steps could be timed; at least {needed} are needed", "只计时了 {steps} 个训练步；至少要 {needed} 步")
 FEWEST = 8
+CALL = 50e-6  # seconds, above which an operation is more than its call (rule of thumb)
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Measured:
     unlogged: Interval | None = None
     elasticity: float | None = None
     ops: float | None = None
-    elements: int | None = None  # that an operation works on, at the median
+    elements: int | None = None  # that an operation works on, on average
     device: str = "cpu"
 
     @property
@@ -136,6 +137,8 @@ def _small(seen: Measured) -> Judged | None:
         return None
     said = {"ops": round(seen.ops or 0), "each": duration(each), "elements": seen.elements}
     if seen.elasticity is None:
+        if each > CALL:
+            return None
         return "overhead-bound", SMALL_ONLY.fill(limit=limit, **said)
     return "overhead-bound", SMALL_OPS.fill(ratio=number(2 ** seen.elasticity), **said)
 

@@ -23,12 +23,12 @@ class Operations(TorchDispatchMode):  # type: ignore[misc]
         self.counts: Counter[str] = Counter()  # by phase
         self.lines: Counter[Site] = Counter()  # of forwards and of the program's own operations
         self.outside = 0.0
-        self.elements: Counter[int] = Counter()  # of the largest tensor that each was given
+        self.elements = 0  # of the largest tensor that each was given, added up
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         phase = self.clock.phase
         self.counts[phase] += 1
-        self.elements[_largest(args)] += 1
+        self.elements += _largest(args)
         if phase in (HOST, "forward", "loss") and (site := sites.here(1)) is not None:
             self.lines[site] += 1
         if phase != HOST:
@@ -43,13 +43,3 @@ def _largest(args: Any) -> int:
     """Elements of the largest tensor; of a list of tensors, of all of them."""
     lists = (value if isinstance(value, (list, tuple)) else (value,) for value in args)
     return max((sum(t.numel() for t in each if isinstance(t, Tensor)) for each in lists), default=0)
-
-
-def median_of(counts: Counter[int]) -> int:
-    """The value in the middle of what was counted; 0 for nothing."""
-    half, seen = sum(counts.values()) / 2, 0
-    for value in sorted(counts):
-        seen += counts[value]
-        if seen >= half:
-            return value
-    return 0

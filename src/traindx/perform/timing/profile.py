@@ -7,7 +7,7 @@ from typing import Any
 from traindx.core.codec import encode
 from traindx.core.observed import Site
 from traindx.perform.timing.clock import Clock
-from traindx.perform.timing.operations import Operations, median_of
+from traindx.perform.timing.operations import Operations
 from traindx.perform.timing.taps import Loaders
 
 LINES = 40
@@ -40,5 +40,5 @@ def _operations(found: Operations | None, steps: int) -> dict[str, Any] | None:
     if found is None or not steps:
         return None
     return {"by_phase": {phase: count / steps for phase, count in found.counts.items()}, "outside_seconds": found.outside / steps,
-            "elements": median_of(found.elements),
+            "elements": round(found.elements / max(sum(found.counts.values()), 1)),
             "lines": [{"site": encode(site), "count": count / steps} for site, count in found.lines.most_common(LINES)]}
