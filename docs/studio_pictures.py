@@ -15,7 +15,7 @@ PICTURES = {  # name: address, what must be seen, width, height, colour scheme
     "lab": ("/labs/lr_sweep?lang=en", ".figures .main-svg", 1180, 820, "light"),
     "lab-zh-dark": ("/labs/float_formats?lang=zh", ".figures .main-svg", 1180, 760, "dark"),
     "run": ("/runs/{run}?lang=en", ".figures .main-svg", 1180, 1000, "light"),
-    "lit": ("/tree/flat/loss/loss/double-softmax?lang=en&run={run}", f"[data-mine] figure .main-svg >> nth=0, {MADE}", 1180, 820, "light"),
+    "lit": ("/tree/flat/loss/loss/double-softmax?lang=en&run={run}", "[data-mine] figure .main-svg", 1180, 820, "light"),
     "narrow": ("/labs/bowl?lang=zh", ".figures .main-svg", 375, 760, "light")}
 
 

@@ -31,14 +31,16 @@ function drawHead() {
   const other = currentLanguage() === "zh" ? "en" : "zh";
   const dark = theme() === "dark";
   const shown = VIEWS.filter((name) => name !== "runs" || source.hasRuns);
+  const focused = head.contains(document.activeElement) ? document.activeElement.id : "";
   fill(head, el("a", { class: "skip", href: "#main", on: { click: (event) => { event.preventDefault(); main.focus(); } } }, word("skip")),
     el("a", { class: "brand", href: link("tree") }, "traindx ", el("span", {}, "studio")),
     el("nav", { "aria-label": word("views") }, shown.map((name) => el("a", { href: link(name), "aria-current": name === view || (name === "runs" && view === "compare") ? "page" : null }, word(name)))),
     query.run && source.hasRuns ? el("p", { class: "loaded" }, word("loaded"), " ", el("a", { href: link("runs", [query.run]) }, query.run), " ",
       el("button", { type: "button", "aria-label": word("unload"), on: { click: () => turn({ run: null }) } }, "×")) : null,
     el("div", { class: "tools" },
-      el("button", { type: "button", id: "language", lang: other === "zh" ? "zh-CN" : "en", on: { click: () => { turn({ lang: other }); document.getElementById("language").focus(); } } }, other === "zh" ? "中文" : "English"),
-      el("button", { type: "button", id: "theme", on: { click: () => { turn({ theme: dark ? "light" : "dark" }); document.getElementById("theme").focus(); } } }, word(dark ? "light" : "dark"))));
+      el("button", { type: "button", id: "language", lang: other === "zh" ? "zh-CN" : "en", on: { click: () => { turn({ lang: other }); } } }, other === "zh" ? "中文" : "English"),
+      el("button", { type: "button", id: "theme", on: { click: () => { turn({ theme: dark ? "light" : "dark" }); } } }, word(dark ? "light" : "dark"))));
+  if (focused) document.getElementById(focused).focus();
 }
 
 function show() {
