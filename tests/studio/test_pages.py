@@ -163,7 +163,7 @@ def test_the_tree_by_keyboard_alone(watched, page):
     page.keyboard.type("the loss g")
     assert page.evaluate(focused) == "explodes"
     page.keyboard.press("Enter")
-    page.wait_for_function("location.hash.includes('explodes')")
+    page.wait_for_function("() => location.hash.includes('explodes')")
     assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
 
 
@@ -221,7 +221,7 @@ def test_runs_are_listed_sifted_and_compared(watched, page):
     assert page.locator("table.runs tbody tr").count() == 4
     page.fill("#find-run", "softmax")
     assert page.locator("table.runs tbody tr:visible").count() == 1
-    page.wait_for_function("location.hash.includes('q=softmax')")
+    page.wait_for_function("() => location.hash.includes('q=softmax')")
     page.fill("#find-run", "")
     for name in (REAL, NEWER):
         page.check(f"input[aria-label='Choose {name}']")
@@ -319,7 +319,7 @@ def test_axe_finds_nothing(watched, page, theme):
     source = (Path(axe.__file__).parent / "axe.min.js").read_text()
     for at, address in enumerate(PAGES):
         watched.go(f"{address}?lang={'zh' if at % 2 else 'en'}&theme={theme}", "h1")
-        page.wait_for_function("!document.querySelector('[aria-busy]')")
+        page.wait_for_function("() => !document.querySelector('[aria-busy]')")
         found = page.evaluate(source + "; axe.run(document, {resultTypes: ['violations']})"
                               ".then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 160)).slice(0, 3)]))")
         assert found == [], address
@@ -331,7 +331,7 @@ def test_language_and_theme_change_without_reload(watched, page):
     page.click("#language")
     page.wait_for_selector("button:has-text('复位')")
     page.click("#theme")
-    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    page.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
     assert page.evaluate("window.stayed") and "lang=zh" in page.evaluate("location.hash")
     assert page.evaluate("document.activeElement.id") == "theme"
 
@@ -384,7 +384,7 @@ def test_a_studio_that_was_killed_and_came_back(chromium, tmp_path, runs_dir):
         one.page.wait_for_selector("#state:has-text('Connected again')")
         one.page.focus("#knob-rate")
         one.page.keyboard.press("End")
-        one.page.wait_for_function("document.querySelector('.verdict').textContent.includes('1 − 3 ×')")
+        one.page.wait_for_function("() => document.querySelector('.verdict').textContent.includes('1 − 3 ×')")
     finally:
         second.stop()
         one.context.close()
@@ -404,7 +404,7 @@ def test_the_exported_file_works_from_disk(chromium, tmp_path, runs_dir):
     one.page.wait_for_selector("figure .main-svg")
     one.page.focus("#knob-rate")
     one.page.keyboard.press("End")
-    one.page.wait_for_function("document.querySelector('.verdict').textContent.includes('1 − 3 ×')")
+    one.page.wait_for_function("() => document.querySelector('.verdict').textContent.includes('1 − 3 ×')")
     one.go("/tree/flat/optim/optim/lr-too-high?lang=zh", ".panel figure .main-svg")
     one.go("/rules/loss/double-softmax?lang=zh", "details")
     one.go(f"/runs/{REAL}?lang=zh", "article.finding")
