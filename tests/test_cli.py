@@ -44,7 +44,7 @@ def script(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("pass\n")
     state = {"status": 0, "recording": recording()}
 
-    def fake(command, folder, settings, watch=None, stdout=None):
+    def fake(command, folder, settings, watch=None, stdout=None, grouped=False):
         state.update(command=command, folder=folder, settings=settings, stdout=stdout)
         if watch is not None:
             watch(Recording())
@@ -125,7 +125,7 @@ def test_a_comment_on_the_guilty_line_suppresses_and_is_counted(script, capsys):
 def test_the_settings_reach_the_child(script, capsys, tmp_path):
     (tmp_path / "pyproject.toml").write_text('[tool.traindx]\nmax-steps = 9\nname = "trial 1"\n')
     said(capsys, "run", "train.py")
-    assert script["settings"] == {"script": "train.py", "max_steps": 9} and script["folder"].name.endswith("-trial-1")
+    assert script["settings"] == {"script": "train.py", "max_steps": 9, "rank": None} and script["folder"].name.endswith("-trial-1")
     said(capsys, "run", "--max-steps", "4", "train.py")
     assert script["settings"]["max_steps"] == 4
 

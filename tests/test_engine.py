@@ -50,7 +50,9 @@ def warm():
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), before]))
     with LocalEngine(performer=PERFORMER, jobs=2) as engine:
         yield engine
-    os.environ["PYTHONPATH"] = before or ""
+    os.environ.pop("PYTHONPATH")
+    if before is not None:
+        os.environ["PYTHONPATH"] = before
 
 
 @pytest.fixture

@@ -62,7 +62,9 @@ def engine():
     os.environ["RAY_raylet_start_wait_time_s"] = "150"  # noqa: SIM112  Ray reads it so
     with RayEngine(address="local", performer=PERFORMER) as engine:
         yield engine
-    os.environ["PYTHONPATH"] = before or ""
+    os.environ.pop("PYTHONPATH")
+    if before is not None:
+        os.environ["PYTHONPATH"] = before
 
 
 @pytest.fixture

@@ -51,9 +51,9 @@ def test_the_value_comes_back_and_nothing_else(session):
     model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Dropout())
     weights = {name: value.clone() for name, value in model.state_dict().items()}
     random = torch.get_rng_state()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)  # what its first use imports, a program has imported
 
     def train():
-        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
         loss = model(torch.randn(8, 3)).square().sum()
         loss.backward()
         optimizer.step()
@@ -71,13 +71,26 @@ def test_the_value_comes_back_and_nothing_else(session):
 def test_no_child_of_ours_is_left_and_the_users_wait_meets_its_own(session):
     child = os.fork()
     if child == 0:
+        os._exit(waits_for_its_own(session))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def waits_for_its_own(session):
+    """In a process without other children: 0 where the user's child is the only one that waiting meets."""
+    child = os.fork()
+    if child == 0:
         time.sleep(0.05)
         os._exit(7)
-    assert asked(session, lambda: 1).value == 1
+    if asked(session, lambda: 1).value != 1:
+        return 1
     pid, status = os.wait()
-    assert (pid, os.waitstatus_to_exitcode(status)) == (child, 7)
-    with pytest.raises(ChildProcessError):
+    if (pid, os.waitstatus_to_exitcode(status)) != (child, 7):
+        return 2
+    try:
         os.wait()
+    except ChildProcessError:
+        return 0
+    return 3
 
 
 def test_a_failure_is_not_checked(session):

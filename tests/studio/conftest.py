@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from serving import MARKUP, SCRIPT, command, serve, surroundings
+from studio.serving import MARKUP, SCRIPT, command, serve, surroundings
 
 for needed in ("plotly", "starlette", "uvicorn", "websockets"):
     pytest.importorskip(needed, reason="the studio is an extra: pip install 'traindx[studio]'")

@@ -13,7 +13,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="the browser is dri
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
-from serving import MARKUP, serve
+from studio.serving import MARKUP, serve
 
 from traindx.labs import all_labs
 from traindx.tree import all_leaves

