@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+
 from studio.serving import MARKUP, SCRIPT, command, serve, surroundings
 
 for needed in ("plotly", "starlette", "uvicorn", "websockets"):

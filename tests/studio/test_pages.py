@@ -14,7 +14,6 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
 from studio.serving import MARKUP, serve
-
 from traindx.labs import all_labs
 from traindx.tree import all_leaves
 

@@ -7,8 +7,8 @@ import socket
 import subprocess
 
 import pytest
-from studio.serving import command, serve, surroundings
 
+from studio.serving import command, serve, surroundings
 from traindx.errors import UsageError
 from traindx.studio import describing, records
 from traindx.studio.exporting import bundle, dumped, packed
