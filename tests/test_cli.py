@@ -13,6 +13,7 @@ import pytest
 
 from traindx import cli, launch, messages
 from traindx.cli.explain import rule_named
+from traindx.cli.run import check_report_file
 from traindx.core.observed import Ended, Site
 from traindx.core.observed.program import LossCall
 from traindx.core.recording import Recording
@@ -164,6 +165,13 @@ def test_bad_usage_says_what_is_wrong_with_status_2(script, capsys, words, parts
     if words[:1] == ["run"]:
         status, _, err = said(capsys, *words[:1], "--lang", "zh", *words[1:])
         assert status == 2 and any("一" <= letter <= "鿿" for letter in err), err
+
+
+def test_a_report_that_is_never_written_leaves_no_empty_file(tmp_path):
+    check_report_file("--html", str(tmp_path / "new.html"))
+    (tmp_path / "old.html").write_text("kept")
+    check_report_file("--html", str(tmp_path / "old.html"))
+    assert [path.name for path in tmp_path.iterdir()] == ["old.html"] and (tmp_path / "old.html").read_text() == "kept"
 
 
 # -- explain, rules ---------------------------------------------------------------------------------------------------

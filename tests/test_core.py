@@ -53,6 +53,13 @@ def test_a_broken_line_is_counted_and_the_rest_is_read(tmp_path):
     assert recording.lost == 3  # two broken lines and one that was cut off
 
 
+def test_a_list_that_is_none_breaks_its_line_and_nothing_later():
+    recording = Recording()
+    recording.add_line('{"kind": "FilesImported", "files": null, "main": null}')
+    recording.add_line('{"kind": "Window", "step": 1, "events": null}')
+    assert recording.lost == 2 and not recording.of(Window)
+
+
 def test_a_tail_reads_only_what_is_new(tmp_path):
     recording = Recording()
     tail = Tail(tmp_path, recording)

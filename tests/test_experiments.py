@@ -362,6 +362,8 @@ def test_steps_are_chosen_by_name_or_number():
     assert chosen_steps(["0,lr", "seeds"]) == ("overfit", "lr", "seeds")
     with pytest.raises(UsageError, match="overfit, data"):
         chosen_steps(["7"])
+    with pytest.raises(UsageError, match="²"):
+        chosen_steps(["²"])  # a digit that is no number
 
 
 def test_only_what_was_asked_for_is_examined():

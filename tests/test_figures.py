@@ -104,6 +104,13 @@ def test_any_curve_can_be_drawn(points, log):
     assert svg(chart()) == svg(chart([])) == ""
 
 
+def test_an_axis_of_the_largest_numbers_has_a_width():
+    for value in (1e308, 1.7e308):
+        (one,) = readings({"loss": [(1, value), (2, -value), (3, 1.0)]})
+        json.dumps(plotly(one.chart, "en"), allow_nan=False)
+        assert "nan" not in svg(one.chart) and "inf" not in svg(one.chart)
+
+
 def test_points_lie_where_their_values_are():
     frame = frame_of(chart([(0, 1.0), (10, 1000.0)], log=True))
     assert frame.y.at(1.0) - frame.y.at(10.0) == pytest.approx(frame.y.at(10.0) - frame.y.at(100.0)) and frame.y.at(1.0) > frame.y.at(10.0)

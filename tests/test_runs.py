@@ -17,7 +17,7 @@ from traindx.core import student
 from traindx.core.recording import metrics_line
 from traindx.errors import UsageError
 from traindx.runs import comparing, exporting, index, notes
-from traindx.runs.reading import Run, find
+from traindx.runs.reading import Run, find, runs_in
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_record import LOOP, git
@@ -126,6 +126,20 @@ def test_ten_thousand_runs_are_listed_in_a_second(tmp_path):
     began = time.process_time()
     assert len(index.rows(runs)) == 10_000
     assert time.process_time() - began < 1.0
+
+
+def test_a_run_that_may_not_be_entered_hides_no_other(tmp_path, monkeypatch):
+    """The system's answer for another user's folder: permission denied, whoever runs this test."""
+    made(tmp_path, "2026-05-01-1200-closed")
+    made(tmp_path, "2026-05-01-1300-open")
+    stat = os.stat
+
+    def refusing(path, *rest, **named):
+        if "closed" in os.fspath(path):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return stat(path, *rest, **named)
+    monkeypatch.setattr(os, "stat", refusing)
+    assert [path.name for path in runs_in(tmp_path)] == ["2026-05-01-1300-open"]
 
 
 # -- find and show ----------------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from traindx.core.text import Text, same
 from traindx.reporters import speed as terminal
 from traindx.reporters import speed_html
 from traindx.reporters.layout import width
+from traindx.speed import answering
 from traindx.speed.asking import Answer
 from traindx.speed.changes import candidates, result_of
 from traindx.speed.findings import findings_of
@@ -310,6 +311,17 @@ def a_report():
     return report
 
 
+STEPS_ONLY = """
+import torch
+layer = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)
+for _ in range(100000):
+    optimizer.zero_grad()
+    layer(torch.randn(256, 64)).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_report_fits_eighty_columns(language):
     text = terminal.render(a_report(), language)
@@ -337,6 +349,26 @@ def test_the_page_draws_shares_lines_curve_and_intervals():
     assert page.count("<svg") == 5 and "卡在数据" in page and "num_workers=2" in page and "@@" not in page and "http" not in page.replace(
         "http://www.w3.org", "")
     assert "<svg" not in speed_html.render(SpeedReport("x.py"), "en").partition("<body")[2]
+
+
+# -- Ctrl-C ------------------------------------------------------------------------------------------------------------------
+
+def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
+    """Pressed in the second trial: the first one and the baseline are told, and the status is that of a signal."""
+    done = iter([Change("fused", same("fused optimizer"), why=same("not tried: of the test"))])
+
+    def trying(self, candidate):
+        for change in done:
+            return change
+        raise KeyboardInterrupt
+    monkeypatch.setattr(answering.Speeding, "_try", trying)
+    (tmp_path / "train.py").write_text(STEPS_ONLY)
+    monkeypatch.chdir(tmp_path)
+    assert main(["speed", "--lang", "en", "--json", "-", "train.py"]) == 130
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert found["interrupted"] and [trial["change"] for trial in found["trials"]] == ["fused"] and found["baseline"]["step_seconds"] > 0
+    assert "Stopped by Ctrl-C" in said.err
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------------

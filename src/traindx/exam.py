@@ -40,7 +40,7 @@ def chosen_steps(words: Sequence[str]) -> tuple[str, ...]:
     names = [name.strip() for word in words for name in word.split(",") if name.strip()]
     out = []
     for name in names:
-        step = STEPS[int(name)] if name.isdigit() and int(name) < len(STEPS) else name
+        step = STEPS[int(name)] if name.isdecimal() and int(name) < len(STEPS) else name
         if step not in known:
             raise UsageError(UNKNOWN_STEP.fill(step=name, known=", ".join(known)))
         out.append(step)

@@ -1,8 +1,10 @@
 """Who may speak to the studio: not another host name, not another origin, not without the token; and no path leads to a file."""
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
+import re
 import stat
 
 import pytest
@@ -116,6 +118,26 @@ def test_the_token_is_kept_for_its_owner_only(tmp_path):
     file.write_text("short")
     assert len(kept_token(file)) >= 32
     assert len(kept_token(file / "below a file")) >= 32  # a place that cannot be written
+
+
+@pytest.mark.parametrize("junk", [b"\xff" * 50, "é".encode() * 50, b"two words " * 9, b"a\n" * 50])
+def test_a_token_file_that_holds_no_token_is_written_anew(tmp_path, junk):
+    file = tmp_path / "token"
+    file.write_bytes(junk)
+    token = kept_token(file)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{32,}", token) and file.read_text() == token
+
+
+def test_the_way_to_the_page_stays_here():
+    """Two slashes would lead to another host; line ends and other letters are escaped."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+    for path in ("/", "//elsewhere.example/", "/\r\nx:y", "/中"):
+        asyncio.run(Guard(None, "t" * 40, 80)._welcome({"path": path}, send))
+    places = [dict(message["headers"])[b"location"] for message in sent if "headers" in message]
+    assert places == [b"/", b"/elsewhere.example/", b"/%0D%0Ax%3Ay", b"/%E4%B8%AD"]
 
 
 def test_a_cookie_that_is_none_is_no_token():

@@ -26,8 +26,11 @@ def test_a_port_in_use_is_passed_over_and_said(tmp_path, runs_dir):
 
 
 @pytest.mark.parametrize("options, said", [(["--port", "x"], "not a port"), (["--port", "70000"], "not a port"), (["--run", "last"], "--export"),
-                                           (["--export", "no/such/folder/x.html"], "no folder")])
+                                           (["--export", "no/such/folder/x.html"], "no folder"), (["--export", "."], "--export . cannot be written"),
+                                           (["--export", ""], "cannot be written"), (["--port", "9" * 5000], "not a port"),
+                                           (["--runs-dir", "file"], "--runs-dir file: cannot be read")])
 def test_bad_usage_is_told(tmp_path, options, said):
+    (tmp_path / "file").write_text("")
     done = subprocess.run(command("studio", "--no-browser", "--lang", "en", *options), cwd=tmp_path, env=surroundings(tmp_path), capture_output=True, text=True)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
 

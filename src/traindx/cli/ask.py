@@ -87,7 +87,7 @@ def _choose(title: Text, choices: list[tuple[Text, Choice]], language: Language)
             raise Left
         if not answer:
             return None
-        if answer.isdigit() and 1 <= int(answer) <= len(choices):
+        if answer.isdecimal() and 1 <= int(answer) <= len(choices):
             return choices[int(answer) - 1][1]
         print(NOT_ONE.fill(last=len(choices)).say(language))
 

@@ -165,7 +165,10 @@ def check_report_file(option: str, file: str | None) -> None:
         return
     try:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
+        new = not os.path.lexists(file)
         open(file, "ab").close()
+        if new:  # no empty file is left where nothing comes to be written
+            os.unlink(file)
     except OSError as problem:
         raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=problem.strerror)) from None
 

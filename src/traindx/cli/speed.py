@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     _write(report, options, language)
-    return 0
+    return INTERRUPTED if report.interrupted else 0
 
 
 def _write(report: SpeedReport, options: argparse.Namespace, language: Language) -> None:

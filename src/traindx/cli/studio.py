@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -29,6 +30,8 @@ NO_FOLDER = Text("there is no folder {folder}", "没有文件夹 {folder}")
 CANNOT_WRITE = Text("--export: cannot write {file}: {problem}", "--export：写不了 {file}：{problem}")
 MISSING = Text("traindx studio needs packages that are not installed: {names}. Install them with: pip install 'traindx[studio]'",
                "traindx studio 需要的包还没有装：{names}。请运行：pip install 'traindx[studio]'")
+NOT_READABLE = Text("--runs-dir {folder}: cannot be read ({problem}); a folder that you may list is needed",
+                    "--runs-dir {folder}：读不了（{problem}）；请换一个可以列出内容的文件夹")
 NOT_A_PORT = Text("--port: {value!r} is not a port; a whole number from 0 to 65535 is needed",
                   "--port：{value!r} 不是端口号，应当是 0 到 65535 的整数")
 NO_PORT = Text("No port from {first} to {last} is free; choose another with --port, or --port 0 for any.",
@@ -58,25 +61,38 @@ def run(options: argparse.Namespace) -> int:
     if missing:
         raise UsageError(MISSING.fill(names=", ".join(missing)))
     language = language_from(settings.lang)
-    if options.export:
+    _check_folder(Path(settings.runs_dir))
+    if options.export is not None:
         return _export(Path(options.export), Path(settings.runs_dir), options.record, language)
     if options.record:
         raise UsageError(RUN_ALONE.fill(run=options.record))
     return _serve(Path(settings.runs_dir), _port(options.port), options.no_browser, language)
 
 
+def _check_folder(runs_dir: Path) -> None:
+    """Raises UsageError for one that is there and cannot be listed; one that is not there yet may come."""
+    try:
+        os.scandir(runs_dir).close()
+    except FileNotFoundError:
+        pass
+    except OSError as problem:
+        raise UsageError(NOT_READABLE.fill(folder=runs_dir, problem=problem.strerror)) from None
+
+
 def _port(words: str | None) -> int:
     if words is None:
         return PORT
-    if not (words.isascii() and words.isdigit() and int(words) < 65536):
+    if not (words.isascii() and words.isdigit() and len(words) < 6 and int(words) < 65536):
         raise UsageError(NOT_A_PORT.fill(value=words))
     return int(words)
 
 
 def _export(file: Path, runs_dir: Path, record: str | None, language: Language) -> int:
+    from traindx.cli.run import check_report_file
     from traindx.studio.exporting import MOST_BYTES, chapter
     if not file.parent.is_dir():
         raise UsageError(CANNOT_WRITE.fill(file=file, problem=NO_FOLDER.fill(folder=file.parent)))
+    check_report_file("--export", str(file))  # before minutes of computing
     page = chapter(language, runs_dir, record, _progress(language)).encode()
     try:
         file.write_bytes(page)

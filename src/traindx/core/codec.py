@@ -44,7 +44,10 @@ def decode(kind: Any, value: Any) -> Any:
 
 @functools.cache
 def _decoder(kind: Any) -> Callable[[Any], Any]:
-    """What turns a JSON value into ``kind``. None stays None; made once for a kind, for records hold very many values."""
+    """What turns a JSON value into ``kind``. None stays None, but is no list and no dict.
+
+    Made once for a kind, for records hold very many values.
+    """
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
         return _union(tuple(each for each in typing.get_args(kind) if each is not type(None)))
@@ -69,7 +72,8 @@ def _float(value: Any) -> float | None:
 
 def _union(kinds: tuple[Any, ...]) -> Callable[[Any], Any]:
     if len(kinds) == 1:
-        return _decoder(kinds[0])
+        each = _decoder(kinds[0])
+        return each if each is _same else lambda value: None if value is None else each(value)
     if str in kinds or float not in kinds:
         return _same
     return lambda value: _SPECIAL[value] if isinstance(value, str) else value
@@ -80,15 +84,15 @@ def _sequence(origin: type, items: tuple[Any, ...]) -> Callable[[Any], Any]:
     if len(items) == 1 or (len(items) == 2 and items[1] is Ellipsis):
         each = _decoder(items[0])
         if each is _same:
-            return lambda value: None if value is None else origin(value)
-        return lambda value: None if value is None else origin([each(item) for item in value])
+            return origin
+        return lambda value: origin([each(item) for item in value])
     places = [_decoder(item) for item in items]
-    return lambda value: None if value is None else origin([places[i](item) for i, item in enumerate(value)])
+    return lambda value: origin([places[i](item) for i, item in enumerate(value)])
 
 
 def _mapping(of_key: Any, of_value: Any) -> Callable[[Any], Any]:
     item = _decoder(of_value)
-    return lambda value: None if value is None else {of_key(key): item(each) for key, each in value.items()}
+    return lambda value: {of_key(key): item(each) for key, each in value.items()}
 
 
 def _record(kind: Any) -> Callable[[Any], Any]:

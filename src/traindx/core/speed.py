@@ -127,6 +127,7 @@ class SpeedReport:
     load: Load | None = None
     remarks: list[Text] = field(default_factory=list)
     seconds: float = 0.0
+    interrupted: bool = False  # by Ctrl-C, before every change was tried
 
     @property
     def changes(self) -> list[Change]:

@@ -16,6 +16,7 @@ from traindx.signals.monitors import SIX, Monitor, Quantity
 Points = Sequence[tuple[int, float]]
 BUCKETS = 300
 LOG_FROM = 50.0  # ratio of the largest to the smallest positive value from which the axis is logarithmic
+LARGEST = 1e307  # that an axis shows: its width must be a number too
 CLOSE = 0.08  # of the width: names of lines that are nearer would overlap
 STEP = Text("step", "步")
 BAND = Text("usual {low} .. {high} ({origin})", "正常范围 {low} .. {high}（{origin}）")
@@ -98,7 +99,7 @@ def _range(values: Sequence[float], band: monitors.Band | None) -> tuple[float, 
     if low > 0 and high / low > LOG_FROM:
         return low, high, True
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-    return low - room, high + room, False
+    return max(low - room, -LARGEST), min(high + room, LARGEST), False
 
 
 def _band(band: monitors.Band | None) -> Band | None:

@@ -221,7 +221,7 @@ def document(report: SpeedReport, language: Language = "en") -> dict[str, Any]:
         "findings": [_finding(judged, language) for judged in report.findings],
         "trials": [_change(change, say, step) for step, changes in (("data", report.data), ("compute", report.compute)) for change in changes],
         "compute_refused": say(report.compute_refused) or None, "load": dataclasses.asdict(report.load) if report.load else None,
-        "remarks": [say(remark) for remark in report.remarks], "seconds": round(report.seconds, 1),
+        "remarks": [say(remark) for remark in report.remarks], "interrupted": report.interrupted, "seconds": round(report.seconds, 1),
     }
 
 

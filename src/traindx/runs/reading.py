@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -139,9 +140,9 @@ def as_count(value: Any) -> int:
 
 
 def runs_in(runs_dir: Path) -> list[Path]:
-    """The run folders, oldest name first."""
+    """The run folders, oldest name first; one that may not be entered is passed over."""
     try:
-        return sorted(path for path in runs_dir.iterdir() if (path / "run.json").is_file())
+        return sorted(path for path in runs_dir.iterdir() if os.path.isfile(path / "run.json"))
     except OSError:
         return []
 

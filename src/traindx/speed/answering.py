@@ -33,12 +33,12 @@ CURVE = Text("the same batch, larger", "同一个 batch，逐步加大")
 INSIDE = Text("fetching in one process, line by line", "在一个进程里逐行看取数据")
 SEARCHING = Text("settings of the loader", "loader 的设置")
 TRYING = Text("trying {what}", "尝试：{what}")
-NO_STEPS = Text("no training step could be timed: {how}. `traindx run {subject}` tells why a program fails.",
-                "一个训练步也没计到：{how}。用 `traindx run {subject}` 看程序为什么失败。")
+NO_STEPS = Text("no training step could be timed: {how}. `traindx run {subject}` tells what was seen of it.",
+                "一个训练步也没计到：{how}。用 `traindx run {subject}` 看程序里发生了什么。")
 NEEDS_GPU = Text(" The program asks for a GPU, and there is none here; traindx memory {subject} still tells what it needs.",
                  " 程序要求有 GPU，这里没有；traindx memory {subject} 仍然能算出它需要多少显存。")
 RAISED = Text("the program ended by {error}", "程序因 {error} 结束")
-ENDED = Text("the program came to its end without one", "程序一步没走就结束了")
+ENDED = Text("the program came to its end before one could be", "程序结束得太早，还没有一步能计时")
 TOO_LONG = Text("it took more than {seconds} s (--seconds N allows more)", "超过了 {seconds} 秒（--seconds N 可以放宽）")
 REFUSED = Text("Step 4 (compute) is not tried while the training waits for its data: the device would only wait longer. "
                "--force tries it anyway.",
@@ -56,6 +56,7 @@ PERSIST = Text("persistent_workers=True keeps the workers from one epoch to the 
                "persistent_workers=True 让 worker 在各轮之间一直活着。")
 GROWS = Text("Steps get slower as the graph grows: mend that first, the other numbers change with it.",
              "计算图越来越大，步子越来越慢：先改掉它，其他数字都会跟着变。")
+INTERRUPTED = Text("Stopped by Ctrl-C: what was done is shown.", "按 Ctrl-C 中止：以下是已经做完的部分。")
 QUICK = Text("--quick: nothing was tried.", "--quick：没有尝试改动。")
 BUSY = Text("The machine is busy (load {average} on {cores} cores before we began): the numbers are less sure, and trials have no verdict. "
             "--any-load judges them all the same.",
@@ -204,7 +205,7 @@ class Speeding:
 
 def report_on(program: Program, subject: str, progress: Progress, *, seconds: float = 20.0, force: bool = False, quick: bool = False,
               any_load: bool = False, most_workers: int | None = None, wanted: Sequence[str] = (), network: bool = False) -> SpeedReport:
-    """All four steps. Raises UsageError where nothing can be said."""
+    """All four steps; Ctrl-C in the last two keeps what is done. Raises UsageError where nothing can be said."""
     began = time.monotonic()
     average = load.average()
     with Asker(program, seconds, network, average) as asker:
@@ -216,8 +217,12 @@ def report_on(program: Program, subject: str, progress: Progress, *, seconds: fl
         if quick:
             report.remarks.append(QUICK)
         elif profile is not None:
-            speeding.search(profile, facts.get("device") == "cuda")
-            speeding.compute(facts, force, wanted)
+            try:
+                speeding.search(profile, facts.get("device") == "cuda")
+                speeding.compute(facts, force, wanted)
+            except KeyboardInterrupt:
+                report.interrupted = True
+                report.remarks.insert(0, INTERRUPTED)
     report.seconds = time.monotonic() - began
     return report
 

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -17,6 +18,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 DAY = 86400.0  # seconds after which a kept token is replaced
+TOKEN = re.compile(r"[\w-]{32,}", re.ASCII)
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
           "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")  # Plotly sets styles on what it draws
 HEADERS = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -32,10 +34,11 @@ def kept_token(file: Path | None = None) -> str:
     """The token of the last days, so that a page finds its studio again after a restart; only its owner may read the file."""
     file = file or token_file()
     try:
-        if time.time() - file.stat().st_mtime < DAY and len(kept := file.read_text().strip()) >= 32:
+        kept = file.read_text().strip()
+        if time.time() - file.stat().st_mtime < DAY and TOKEN.fullmatch(kept):
             return kept
-    except OSError:
-        pass
+    except (OSError, ValueError):
+        pass  # none yet, or what is no token
     token = secrets.token_urlsafe(32)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -91,8 +94,9 @@ class Guard:
     async def _welcome(self, scope: Scope, send: Send) -> None:
         """From the printed address to the page: the token moves from the URL, which may be shown, into a cookie."""
         cookie = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/"
+        place = "/" + quote(scope["path"].lstrip("/"))  # two slashes would lead to another host
         await send({"type": "http.response.start", "status": 303, "headers": [
-            (b"location", scope["path"].encode()), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")]})
+            (b"location", place.encode()), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")]})
         await send({"type": "http.response.body", "body": b""})
 
 
