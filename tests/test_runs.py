@@ -233,7 +233,13 @@ def test_diff_says_what_changed_and_only_that(said, tmp_path, record, environmen
 
 def test_a_diff_of_a_run_with_itself(said, tmp_path):
     made(tmp_path / "runs", "a", (3.0, float("nan"), 1.0))
-    assert "curves are identical" in said("runs", "diff", "a", "a")[1]
+    assert "curves are identical\n" in said("runs", "diff", "a", "a")[1]
+
+
+def test_a_diff_with_a_shorter_run_says_how_far_it_goes(said, tmp_path):
+    made(tmp_path / "runs", "a", (3.0, 2.0, 1.0))
+    made(tmp_path / "runs", "b", (3.0, 2.0))
+    assert "curves are identical over the steps that both have" in said("runs", "diff", "a", "b")[1]
 
 
 def test_a_gain_is_told_against_the_spread_over_seeds(said, tmp_path):

@@ -281,7 +281,7 @@ def _concluded(facts: Facts) -> Said:
 
 
 LOSS_RULES = _by_rules("loss/double-softmax", "loss/logits-as-probabilities", "loss/double-sigmoid", "loss/wrong-direction",
-                       "loss/initial-loss-off")
+                       "loss/initial-loss-off", "shape/loss-target-mismatch", "shape/silent-broadcast")
 CHECKS: dict[int, Callable[[Facts], Said]] = {
     1: _by_rules("data/split-overlap"),
     2: _by_rules("data/normalised-on-everything", "data/normalised-differently", "data/scaled-twice"),

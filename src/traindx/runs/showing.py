@@ -140,7 +140,8 @@ def _findings(report: dict[str, Any]) -> Iterator[tuple[Text, Text]]:
             continue
         where = mapping(finding.get("where"))
         place = f" ({where.get('file')}:{where.get('line')})" if where else ""
-        yield words.FINDINGS, same(f"{finding.get('level')} {finding.get('rule')}{place}")
+        level = str(finding.get("level"))
+        yield words.FINDINGS, messages.LEVEL.get(level, same(level)) + same(f" {finding.get('rule')}{place}")
 
 
 def _curves(run: Run) -> list[tuple[str, Text]]:
@@ -197,8 +198,9 @@ def differences(found: dict[str, Any], language: Language, style: Style, columns
     yield from _section(words.CURVES, rows, language, style, columns)
     yield ""
     first = curves.get("first_difference")
+    alike = words.CURVES_SAME_SO_FAR if rows else words.CURVES_SAME
     yield from wrap(words.FIRST_DIFFERENT.fill(**{**first, "a": number(first["a"], 6), "b": number(first["b"], 6)}).say(language)
-                    if first else words.CURVES_SAME.say(language), columns)
+                    if first else alike.say(language), columns)
     yield from wrap(verdict(comparing.variables(found)).say(language), columns)
 
 

@@ -107,6 +107,7 @@ NO_CHANGE_BUT = Text("Nothing that is recorded changed.", "记录下来的东西
 FIRST_DIFFERENT = Text("curves differ from step {step} on ({series}: {a} / {b})",
                        "曲线从第 {step} 步开始不同（{series}：{a} / {b}）")
 CURVES_SAME = Text("curves are identical", "曲线完全相同")
+CURVES_SAME_SO_FAR = Text("curves are identical over the steps that both have", "在两者共有的步上，曲线完全相同")
 
 GROUP = Text("group", "组")
 SEED_COUNT = Text("runs", "次数")
