@@ -468,7 +468,7 @@ def test_the_page_in_a_real_browser_is_driven_by_the_keyboard(pictures, tmp_path
     file = tmp_path / "page.html"
     file.write_text(render(pictures, "en").replace("</body>", f"<script>{keys}</script></body>"))
     done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
-                           file.as_uri()], capture_output=True, text=True, timeout=90)
+                           file.as_uri()], capture_output=True, text=True, timeout=300)
     cards = [part.split(">")[0] for part in done.stdout.split('<div class="card"')[1:]]
     marks = [card.split('data-mark="')[1][0] for card in cards]
     assert len(cards) == 24 and marks[:5] == ["1", "2", "0", "0", "0"], done.stderr[-500:]  # the 3 of the fourth was taken back

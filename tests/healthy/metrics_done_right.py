@@ -36,7 +36,7 @@ for epoch in range(6):
         optimizer.step()
     span.eval(), flag.eval()
     right = careful = 0
-    total = 0.0
+    total = same_class = 0.0
     with torch.no_grad():
         for rows in torch.arange(256, 400).split(64):
             scores, logits = span(words[rows]), flag(x[rows])
@@ -45,5 +45,5 @@ for epoch in range(6):
             sys.stderr.write(f"\rbatch loss {value.item():.4f}")
             right += (scores.argmax(1) == starts[rows]).sum().item()
             careful += ((logits.sigmoid() > 0.3).long() == y[rows]).sum().item()
-            same_class = (y[rows][:, None] == y[rows][None]).float().mean()
-    print(f"\nepoch {epoch} loss {total / 144:.4f} accuracy {right / 144:.4f} {careful / 144:.4f} pairs {same_class:.2f}")
+            same_class += (y[rows][:, None] == y[rows][None]).float().mean() * len(rows)
+    print(f"\nepoch {epoch} loss {total / 144:.4f} accuracy {right / 144:.4f} {careful / 144:.4f} pairs {same_class / 144:.2f}")
