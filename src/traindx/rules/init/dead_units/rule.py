@@ -37,6 +37,7 @@ rule of thumb.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed import Site
@@ -123,11 +124,13 @@ def _from_start(first: UnitsSeen) -> bool:
 
 
 def _last_long(seen: list[UnitsSeen]) -> UnitsSeen | None:
-    """The last stretch that is long enough to judge; it must be near the end, so that units that came back do not count."""
-    long = [each for each in seen if each.samples >= SAMPLES and each.last_step - each.first_step >= STEPS]
-    if not long or len(seen) < 2:
-        return None
-    return long[-1] if seen.index(long[-1]) >= len(seen) - 2 else None
+    """The last stretches together, as many as it takes to judge; the first of all has none before it that a unit could have stayed from."""
+    samples, stayed = 0, seen[-1].units
+    for each in reversed(seen[1:]):
+        samples, stayed = samples + each.samples, min(stayed, each.stayed)
+        if samples >= SAMPLES and seen[-1].last_step - each.first_step >= STEPS:
+            return replace(seen[-1], stayed=stayed, samples=samples, first_step=each.first_step)
+    return None
 
 
 def _finding(last: UnitsSeen, first: UnitsSeen) -> Finding:
