@@ -25,8 +25,9 @@ FITS = Text("{samples} held samples are learnt by heart: the loss goes from {sta
 FALLING = Text("the loss on {samples} held samples still falls after {steps} steps ({start} to {end}): neither passed nor failed",
                "固定 {samples} 个样本，{steps} 步后损失还在下降（{start} 到 {end}）：算不上通过，也算不上失败")
 NOT_SUPERVISED = Text("the loss moves as {shape}, but its floor is not known (no torch loss against a fixed target), so nothing can be "
-                      "demanded of it; traindx run --prove looks for causes without one",
-                      "损失曲线表现为{shape}，但不知道它的下限（不是 torch 对固定目标的损失），没法要求它降到哪里；不靠下限找病因，用 traindx run --prove")
+                      "demanded; traindx run --prove looks for causes without one",
+                      "损失曲线表现为{shape}，但不知道它的下限（不是 torch 对固定目标的损失），没法要求它降到哪里；"
+                      "不靠下限找病因，用 traindx run --prove")
 PARTLY = Text("the loss on {samples} held samples stops at {end} (start {start}): a small model may be at its limit",
               "固定 {samples} 个样本，损失停在 {end}（起点 {start}）：模型太小时这可能就是极限")
 NAMES: dict[Shape, Text] = {
