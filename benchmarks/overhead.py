@@ -34,7 +34,7 @@ from torch import nn
 TARGETS = {1: 1.30, 10: 1.05, 100: 1.02}  # step in ms -> ratio
 START = 1.2  # seconds
 UNDER_WAY = 2400  # the step at which watched blocks begin
-BLOCKS = {1: (60, 500), 10: (40, 500), 100: (4, 12)}  # steps to warm up, and of a block
+BLOCKS = {1: (60, 500), 10: (40, 500), 100: (40, 40)}  # steps to warm up, and of a block
 Step = Callable[[], None]
 Watch = Callable[[nn.Module, torch.optim.Optimizer], contextlib.AbstractContextManager[Callable[[float], None]]]
 

@@ -411,7 +411,7 @@ for s in range(99):
 """
 
 
-def same_as(act, source: str, name: str, by_hand: str, settings: dict | None = None, **options) -> Trace:
+def assert_same_as(act, source: str, name: str, by_hand: str, settings: dict | None = None, **options) -> Trace:
     """The condition acts as the twin does, and the plain program differs from both."""
     trace, twin, plain = act(source, (name, settings or {}), **options), act(by_hand, **options), act(source, **options)
     assert trace.losses == twin.losses, (trace.losses, twin.losses, trace.output)
@@ -425,13 +425,13 @@ def not_applicable(act, source: str, name: str, settings: dict | None = None) ->
 
 
 def test_force_zero_grad(act):
-    same_as(act, edited(PLAIN, ("    opt.zero_grad()\n", "")), "force_zero_grad", PLAIN)
+    assert_same_as(act, edited(PLAIN, ("    opt.zero_grad()\n", "")), "force_zero_grad", PLAIN)
     assert not_applicable(act, PLAIN, "force_zero_grad")
 
 
 def test_ignore_zero_grad_before_step(act):
     source = edited(PLAIN, ("    opt.zero_grad()\n", ""), ("    loss.backward()\n", "    loss.backward()\n    opt.zero_grad()\n"))
-    same_as(act, source, "ignore_zero_grad_before_step", edited(source, ("    opt.zero_grad()\n", "")))
+    assert_same_as(act, source, "ignore_zero_grad_before_step", edited(source, ("    opt.zero_grad()\n", "")))
     assert not_applicable(act, PLAIN, "ignore_zero_grad_before_step")
 
 
@@ -466,24 +466,24 @@ def test_include_missing_parameters(act):
     assert applied(trace, "include_missing_parameters") and not_applicable(act, PLAIN, "include_missing_parameters")
     head = edited(PLAIN, ("    loss =", "    if s == 3: model[2] = nn.Linear(16, 3)\n    loss ="))
     by_hand = edited(head, ("model[2] = nn.Linear(16, 3)", "model[2] = nn.Linear(16, 3); opt.param_groups[0]['params'].extend(model[2].parameters())"))
-    same_as(act, head, "include_missing_parameters", by_hand)
+    assert_same_as(act, head, "include_missing_parameters", by_hand)
 
 
 def test_flip_loss_sign(act):
-    same_as(act, PLAIN, "flip_loss_sign", edited(PLAIN, ("loss.backward()", "(-loss).backward()")))
+    assert_same_as(act, PLAIN, "flip_loss_sign", edited(PLAIN, ("loss.backward()", "(-loss).backward()")))
 
 
 def test_clip_on_and_off(act):
     clipped = edited(PLAIN, ("    opt.step()\n", "    nn.utils.clip_grad_norm_(model.parameters(), 0.05)\n    opt.step()\n"))
-    same_as(act, PLAIN, "clip", clipped, {"norm": 0.05})
-    same_as(act, clipped, "clip", PLAIN, {"norm": None})
+    assert_same_as(act, PLAIN, "clip", clipped, {"norm": 0.05})
+    assert_same_as(act, clipped, "clip", PLAIN, {"norm": None})
     assert not_applicable(act, PLAIN, "clip", {"norm": None}) and not_applicable(act, PLAIN, "clip", {"norm": 1e6})
 
 
 def test_clip_before_step(act):
     late = edited(PLAIN, ("    opt.step()\n", "    opt.step()\n    nn.utils.clip_grad_norm_(model.parameters(), 0.05)\n"))
     right = edited(PLAIN, ("    opt.step()\n", "    if s: nn.utils.clip_grad_norm_(model.parameters(), 0.05)\n    opt.step()\n"))
-    same_as(act, late, "clip_before_step", right)  # the limit is known from the first call on, which comes after the first step
+    assert_same_as(act, late, "clip_before_step", right)  # the limit is known from the first call on, which comes after the first step
     assert not_applicable(act, PLAIN, "clip_before_step")
 
 
@@ -525,20 +525,20 @@ def test_logits_instead_of_probabilities(act):
 
 def test_log_softmax_first(act):
     source = edited(PLAIN, ("F.cross_entropy", "F.nll_loss"))
-    same_as(act, source, "log_softmax_first", edited(PLAIN, ("F.cross_entropy(model(x[i])", "F.nll_loss(model(x[i]).log_softmax(1)")))
+    assert_same_as(act, source, "log_softmax_first", edited(PLAIN, ("F.cross_entropy(model(x[i])", "F.nll_loss(model(x[i]).log_softmax(1)")))
     assert not_applicable(act, PLAIN, "log_softmax_first")
 
 
 def test_mean_reduction(act):
     source = edited(PLAIN, ("y[i])\n", "y[i], reduction='sum')\n"))
-    same_as(act, source, "mean_reduction", PLAIN)
+    assert_same_as(act, source, "mean_reduction", PLAIN)
 
 
 def test_class_weights_and_ignore_index(act):
     weighted = edited(PLAIN, ("y[i])\n", "y[i], weight=torch.tensor([2., 0.5, 0.5]))\n"))
-    same_as(act, weighted, "class_weights", PLAIN, {"to": "none"})
-    same_as(act, weighted, "class_weights", edited(weighted, ("[2., 0.5, 0.5]", "[1/3, 4/3, 4/3]")), {"to": "inverted"})
-    same_as(act, PLAIN, "ignore_index", edited(PLAIN, ("y[i])\n", "y[i], ignore_index=1)\n")), {"index": 1})
+    assert_same_as(act, weighted, "class_weights", PLAIN, {"to": "none"})
+    assert_same_as(act, weighted, "class_weights", edited(weighted, ("[2., 0.5, 0.5]", "[1/3, 4/3, 4/3]")), {"to": "inverted"})
+    assert_same_as(act, PLAIN, "ignore_index", edited(PLAIN, ("y[i])\n", "y[i], ignore_index=1)\n")), {"index": 1})
 
 
 REGRESSION = edited(PLAIN, ("F.cross_entropy(model(x[i]), y[i])", "F.mse_loss(model(x[i])[:, 0], t[i])"),
@@ -547,7 +547,7 @@ REGRESSION = edited(PLAIN, ("F.cross_entropy(model(x[i]), y[i])", "F.mse_loss(mo
 
 def test_standardise_target(act):
     by_hand = edited(REGRESSION, ("    loss =", "    if s == 0: m, d = t[i].mean(0), t[i].std(0)\n    loss ="), ("t[i])\n", "(t[i] - m) / d)\n"))
-    trace = same_as(act, REGRESSION, "standardise_target", by_hand)
+    trace = assert_same_as(act, REGRESSION, "standardise_target", by_hand)
     assert trace.facts["standardise_target"]["mean"] > 1000 and not_applicable(act, PLAIN, "standardise_target")
 
 
@@ -564,8 +564,8 @@ def test_squeeze_operand(act):
 
 
 def test_inputs_zeroed_scaled_and_random(act):
-    same_as(act, PLAIN, "zero_inputs", edited(PLAIN, ("model(x[i])", "model(0 * x[i])")))
-    same_as(act, PLAIN, "scale_inputs", edited(PLAIN, ("model(x[i])", "model(3 * x[i])")), {"k": 3})
+    assert_same_as(act, PLAIN, "zero_inputs", edited(PLAIN, ("model(x[i])", "model(0 * x[i])")))
+    assert_same_as(act, PLAIN, "scale_inputs", edited(PLAIN, ("model(x[i])", "model(3 * x[i])")), {"k": 3})
     trace = act(PLAIN, "random_inputs")
     assert applied(trace, "random_inputs") and trace.losses != act(PLAIN).losses
     tokens = edited(PLAIN, ("model(x[i])", "model(y[i])"), ("for s in", "model = nn.Embedding(3, 3)\nfor s in"))
@@ -576,12 +576,12 @@ def test_normalise_inputs(act):
     source = edited(PLAIN, ("model(x[i])", "model(100 * x[i] + 70)"))
     by_hand = edited(source, ("    loss =", "    v = 100 * x[i] + 70\n    if s == 0: m, d = v.mean(0, keepdim=True), v.std(0, keepdim=True)\n    loss ="),
                      ("model(100 * x[i] + 70)", "model((v - m) / d)"))
-    same_as(act, source, "normalise_inputs", by_hand)
+    assert_same_as(act, source, "normalise_inputs", by_hand)
 
 
 def test_permute_labels(act):
     by_hand = edited(PLAIN, ("    loss =", "    p = torch.randperm(16, generator=torch.Generator().manual_seed(0))\n    loss ="), ("y[i])\n", "y[i][p])\n"))
-    same_as(act, PLAIN, "permute_labels", by_hand)
+    assert_same_as(act, PLAIN, "permute_labels", by_hand)
     trace = act(HEAD + STYLES["torch_draws"][1], "pin_batch", ("permute_labels", {"way": "random"}))
     assert len({step.target for step in trace.steps}) > 1 and len({step.inputs for step in trace.steps}) == 1
 
@@ -602,7 +602,7 @@ def test_schedulers(act):
     no_scheduler = act(LOADER, "scheduler_off")
     assert {round(step.lr, 9) for step in no_scheduler.steps} == {0.008} and applied(no_scheduler, "scheduler_off")  # max_lr / 25
     assert {step.lr for step in act(LOADER, ("scheduler_off", {"at": "peak"})).steps} == {0.2}
-    same_as(act, LOADER, "scheduler_every", edited(LOADER, ("        sched.step()", "    sched.step()")))
+    assert_same_as(act, LOADER, "scheduler_every", edited(LOADER, ("        sched.step()", "    sched.step()")))
     early = edited(PLAIN, ("for s in", "sched = torch.optim.lr_scheduler.ExponentialLR(opt, 0.5)\nfor s in"), ("    opt.zero_grad()\n", "    opt.zero_grad(); sched.step()\n"))
     assert act(early, "scheduler_after_step").steps[0].lr == 0.1 and act(early).steps[0].lr == 0.05
     assert not_applicable(act, PLAIN, "scheduler_off")
@@ -610,11 +610,11 @@ def test_schedulers(act):
 
 def test_precision(act):
     source = edited(PLAIN, ("    loss = F.cross_entropy(model(x[i]), y[i])", "    with torch.autocast('cpu', torch.float16):\n        loss = F.cross_entropy(model(x[i]), y[i])"))
-    same_as(act, source, "precision", PLAIN, {"to": "fp32"})
-    same_as(act, source, "precision", PLAIN, {"to": "no_autocast"})
-    same_as(act, source, "precision", edited(source, ("float16", "bfloat16")), {"to": "bf16"})
+    assert_same_as(act, source, "precision", PLAIN, {"to": "fp32"})
+    assert_same_as(act, source, "precision", PLAIN, {"to": "no_autocast"})
+    assert_same_as(act, source, "precision", edited(source, ("float16", "bfloat16")), {"to": "bf16"})
     half = edited(PLAIN, ("for s in", "model.bfloat16(); x = x.to(torch.bfloat16)\nfor s in"))
-    same_as(act, half, "precision", PLAIN, {"to": "fp32"})
+    assert_same_as(act, half, "precision", PLAIN, {"to": "fp32"})
     assert act(source).facts["program"]["autocast"] == "float16"
     assert not_applicable(act, PLAIN, "precision", {"to": "fp32"})
 
@@ -642,29 +642,29 @@ for e in range(9):
 
 
 def test_leaky_relu_reinit_and_optimizer_state(act):
-    same_as(act, PLAIN, "leaky_relu", edited(PLAIN, ("nn.ReLU()", "nn.LeakyReLU()")))
+    assert_same_as(act, PLAIN, "leaky_relu", edited(PLAIN, ("nn.ReLU()", "nn.LeakyReLU()")))
     zero = edited(PLAIN, ("for s in", "nn.init.zeros_(model[0].weight)\nfor s in"))
     trace = act(zero, ("reinit", {"scheme": "he"}))
     assert applied(trace, "reinit") and trace.losses != act(zero).losses and trace.steps[3].inputs == act(zero).steps[3].inputs
     anew = edited(PLAIN, ("    opt.zero_grad()\n", "    opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n    opt.zero_grad()\n"))
-    same_as(act, anew, "keep_optimizer_state", edited(PLAIN, ("lr=0.1", "lr=0.1, momentum=0.9")))
+    assert_same_as(act, anew, "keep_optimizer_state", edited(PLAIN, ("lr=0.1", "lr=0.1, momentum=0.9")))
 
 
 def test_frozen_in_eval(act):
     source = edited(PLAIN, ("for s in", "front = nn.Sequential(nn.Linear(5, 5), nn.BatchNorm1d(5), nn.Dropout(0.5)).requires_grad_(False)\n"
                                         "model = nn.Sequential(front, *model)\nfor s in"))
-    same_as(act, source, "frozen_in_eval", edited(source, ("    loss =", "    front.eval()\n    loss =")))
+    assert_same_as(act, source, "frozen_in_eval", edited(source, ("    loss =", "    front.eval()\n    loss =")))
     assert not_applicable(act, PLAIN, "frozen_in_eval")
 
 
 def test_group_norm(act):
     source = edited(PLAIN, ("nn.ReLU()", "nn.BatchNorm1d(16), nn.ReLU()"))
-    same_as(act, source, "group_norm", edited(source, ("nn.BatchNorm1d(16)", "nn.GroupNorm(8, 16)")))
+    assert_same_as(act, source, "group_norm", edited(source, ("nn.BatchNorm1d(16)", "nn.GroupNorm(8, 16)")))
 
 
 def test_scale_weights_and_finite_inputs(act):
     by_hand = edited(PLAIN, ("for s in", "with torch.no_grad(): model[2].weight.mul_(0.1); model[2].bias.mul_(0.1)\nfor s in"))
-    same_as(act, PLAIN, "scale_weights", by_hand, {"k": 0.1})
+    assert_same_as(act, PLAIN, "scale_weights", by_hand, {"k": 0.1})
     assert not_applicable(act, PLAIN, "scale_weights", {"k": 0.1, "layer": "head"})
     broken = edited(PLAIN, ("for s in", "x[::7, 2] = float('nan')\nfor s in"))
     trace = act(broken, "finite_inputs")

@@ -92,6 +92,15 @@ def test_a_loader_with_other_settings(act):  # noqa: F811
         close(changed, twin, 0)
 
 
+def test_a_loader_that_only_its_iterator_keeps_alive(act):  # noqa: F811
+    order = "[batches[i] for i in [0, *range(7)]]"
+    twin = act(edited(LOADER, (LISTED[0], LISTED[1].replace("ORDER", order))), steps=8)
+    source = edited(LOADER, ("loader = DataLoader(data, batch_size=4)\n", ""), ("in loader:", "in DataLoader(data, batch_size=4):"))
+    changed = act(source, ("loader_settings", {"workers": 1}), steps=8)
+    assert applied(changed, "loader_settings")
+    close(changed, twin, 0)
+
+
 def test_an_epoch_that_does_not_end(act):  # noqa: F811
     changed = act(LOADER, "extend_epochs", steps=30)
     order = "[*batches, *batches]"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from traindx.core.observed.program import Event
 
 BEGIN = 128  # the steps that are watched in full, whatever it costs
-SHARE = 0.02  # of the time, that watching in full may cost afterwards
+SHARE = 0.01  # of the time, that watching in full may cost afterwards
 LONGEST = 100  # steps that are let alone in a row
 MOST_KINDS = 1000  # of windows that are told apart
 PERIODS = 8  # windows after which a run may repeat: several networks, a critic that steps five times

@@ -47,6 +47,8 @@ ITERABLE = Text("an IterableDataset: more workers would each read everything, un
                 "这是 IterableDataset：除非它自己划分数据，多个 worker 会把数据各读一遍")
 NO_LOADER = Text("No DataLoader gives the batches: what it takes to make them counts as host.",
                  "batch 不是 DataLoader 给的：造 batch 的时间算在 host 里。")
+GONE = Text("a loader with persistent workers is made anew each time and cannot be reached: make it once, before the loop",
+            "每次都新建一个带常驻 worker 的 loader，够不着它：请在循环之前只建一次")
 FAST_ENOUGH = Text("fetching is {share} of a step: nothing to gain", "取数据只占每步的 {share}：没什么可提高的")
 SETTINGS = Text("loader: {name}", "loader：{name}")
 AS_IT_IS = Text("loader settings", "loader 的设置")
@@ -154,10 +156,10 @@ class Speeding:
     def search(self, profile: dict[str, Any], cuda: bool) -> None:
         loader = profile["loader"]
         share = self.report.shares.get("input", 0.0)
-        if not loader["batches"] or "num_workers" not in loader:
+        if not loader["batches"]:
             return
-        if share < SEARCH_WORTH or loader.get("iterable"):
-            why = ITERABLE if loader.get("iterable") else FAST_ENOUGH.fill(share=f"{share:.0%}")
+        if share < SEARCH_WORTH or loader.get("iterable") or "num_workers" not in loader:
+            why = FAST_ENOUGH.fill(share=f"{share:.0%}") if share < SEARCH_WORTH else ITERABLE if loader.get("iterable") else GONE
             self.report.data.append(Change("loader", AS_IT_IS, why=NOT_TRIED.fill(why=why)))
             return
         job = {"kind": "search", "workers": loader["num_workers"], "most": self._most(loader["num_workers"]), "cuda": cuda, "few": FEW,

@@ -452,20 +452,25 @@ def _count(stage: Stage, run: Backward) -> None:
             stage.tick()
 
 
-_loader_of: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+_loader_of: weakref.WeakKeyDictionary[Any, Callable[[], Any]] = weakref.WeakKeyDictionary()
 
 
 def loader_of(iterator: Any) -> Any:
     """The DataLoader that began this iterator on a stage; None where it is gone or another's."""
-    ref = _loader_of.get(iterator)
-    return ref() if ref is not None else None
+    loader = _loader_of.get(iterator)
+    return loader() if loader is not None else None
+
+
+def _held(loader: DataLoader[Any]) -> Callable[[], Any]:
+    """A loader written into the loop's head lives on only through its iterator; one with persistent workers owns the iterator in turn."""
+    return weakref.ref(loader) if loader.persistent_workers else lambda: loader
 
 
 def _iter(stage: Stage, original: Any) -> Any:
     def __iter__(self: Any) -> Any:
         iterator = original(self)
         if stage.active and isinstance(iterator, _BaseDataLoaderIter):
-            _loader_of[iterator] = weakref.ref(self)
+            _loader_of[iterator] = _held(self)
         return iterator
     return patching.dressed(__iter__, original)
 
@@ -473,13 +478,13 @@ def _iter(stage: Stage, original: Any) -> Any:
 def _next(stage: Stage, original: Any) -> Any:
     def __next__(self: Any) -> Any:
         batch = original(self)
-        ref = _loader_of.get(self)
-        if ref is None or not stage.watching or not stage.has("on_batch"):
+        loader = _loader_of.get(self)
+        if loader is None or not stage.watching or not stage.has("on_batch"):
             return batch
         for part, hook in list(stage._hooks["on_batch"]):
             with stage.quiet():
                 try:
-                    batch = hook(ref(), self, batch)
+                    batch = hook(loader(), self, batch)
                 except Exception as problem:
                     stage._failed(part, problem)
         return batch

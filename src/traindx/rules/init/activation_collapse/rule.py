@@ -30,11 +30,11 @@ He et al. 2015: Delving deep into rectifiers; the factor of 1000 is a rule of th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.start import DepthProfile, PinnedUnits
 from traindx.core.text import Text, number
+from traindx.signals.depth import FACTOR, factor_of, size_of, spreads_of
 from traindx.signals.training import Progress
 
 ZH = """信号随深度消失（或爆炸）
@@ -71,9 +71,6 @@ STEP = 4
 EXPLAINS = ("init/gradient-vanishing", "curve/plateau", "curve/diverging", "optim/lr-too-low", "init/gain-mismatch")
 EXPERIMENT = "he-init"
 
-FACTOR = 1000.0
-LAYERS = 4
-STEADY = 0.7  # of the layers go the same way: a trend through depth, no single odd layer
 CAUSE_DIES = Text(
     "Layer outputs vary {factor} times less at {last} than at {first}: the signal is lost on the way, and the loss is stuck.",
     "各层输出在样本间的差异，到模块 {last} 只剩模块 {first} 的 {factor} 分之一：信号在途中丢失，损失停住不动。")
@@ -96,27 +93,8 @@ def check(
         factors = [factor_of(each) for each in seen]
         if factors[0] is None or factors[-1] is None or len(seen) < 3:
             continue
-        if (factors[0] < 1) == (factors[-1] < 1) and min(_size(factors[0]), _size(factors[-1])) > FACTOR:
+        if (factors[0] < 1) == (factors[-1] < 1) and min(size_of(factors[0]), size_of(factors[-1])) > FACTOR:
             yield _finding(seen[0], factors[0])
-
-
-def spreads_of(profile: DepthProfile) -> list[float]:
-    """Spreads of all layers but the last, which is the head."""
-    return [layer.output for layer in profile.layers[:-1] if layer.output is not None]
-
-
-def factor_of(profile: DepthProfile) -> float | None:
-    """Spread of the last hidden layer over that of the first, where it changes steadily through depth."""
-    spreads = spreads_of(profile)
-    if len(spreads) < LAYERS or spreads[0] <= 0:
-        return None
-    factor = max(spreads[-1], 1e-30) / spreads[0]
-    same_way = sum((after < before) == (factor < 1) for before, after in pairwise(spreads))
-    return factor if same_way >= STEADY * (len(spreads) - 1) else 1.0
-
-
-def _size(factor: float) -> float:
-    return max(factor, 1 / factor)
 
 
 def _finding(profile: DepthProfile, factor: float) -> Finding:
@@ -125,6 +103,6 @@ def _finding(profile: DepthProfile, factor: float) -> Finding:
     shown = ", ".join(number(value, 2) for value in spreads_of(profile)[:8])
     return Finding(
         cause=(CAUSE_DIES if factor < 1 else CAUSE_GROWS).fill(
-            factor=number(_size(factor)), last=layers[-1].name or "the last", first=layers[0].name or "the first"),
+            factor=number(size_of(factor)), last=layers[-1].name or "the last", first=layers[0].name or "the first"),
         fix=FIX, where=places[0] if places else None, also=tuple(dict.fromkeys(places[1:])),
         evidence=(Evidence(SPREADS, shown, LEVEL_ONE, step=profile.step),), first_step=profile.step)

@@ -41,8 +41,9 @@ from dataclasses import replace
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed import Site
-from traindx.core.observed.start import UnitsSeen
+from traindx.core.observed.start import DepthProfile, UnitsSeen
 from traindx.core.text import Text
+from traindx.signals.depth import lost_at_start
 from traindx.signals.training import Progress
 
 ZH = """一层里大多数 ReLU 单元已经死亡
@@ -101,11 +102,12 @@ SAMPLES_SEEN = Text("samples looked at in that stretch", "这段时间里查看�
 FEW = Text("a small share", "只占很小一部分")
 
 
-def check(units: list[UnitsSeen], progress: Progress) -> Iterator[Finding]:
+def check(units: list[UnitsSeen], progress: Progress, profiles: list[DepthProfile] | None) -> Iterator[Finding]:
+    starved = lost_at_start(profiles or [])  # with no signal, a unit is on or off for all samples alike: no cause of anything
     for layer in sorted({each.layer for each in units}):
         seen = [each for each in units if each.layer == layer]
         last = _last_long(seen)
-        if last is None:
+        if last is None or (starved and not _from_start(seen[0])):
             continue
         if _is_fault(last.stayed / last.units, _from_start(seen[0]), progress):
             yield _finding(last, seen[0])
