@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ NO_STEPS = Text("too few common steps of the ranks were seen", "各进程共同�
 ROUNDING = 1e-5  # of the weights' size: replicas that are closer than that differ by the order of their sums, if at all
 
 O = TypeVar("O", bound=Observation)
+F = TypeVar("F")
 
 
 def rows_of(recording: Recording, kind: type[O]) -> dict[int, dict[int, O]]:
@@ -161,6 +162,16 @@ def distance_of(one: tuple[float, ...], other: tuple[float, ...]) -> float:
 
 # -- batches, losses, draws, calls ------------------------------------------------------------------------------------------
 
+def _of_sharing(recording: Recording, kind: type[O], judged: Callable[[dict[int, dict[int, O]]], F | None]) -> tuple[F, ...] | Absent:
+    """What is judged of the common steps of each set of ranks that share their gradients."""
+    replicas = Replicas.of(recording)
+    if isinstance(replicas, Absent):
+        return replicas
+    rows = rows_of(recording, kind)
+    found = tuple(one for replica in replicas.sharing if (one := judged(only(rows, replica.ranks))) is not None)
+    return found or not_checked(NO_STEPS)
+
+
 @dataclass(frozen=True)
 class RankBatches:
     """The first batches of common steps, rank by rank, of ranks that share their gradients. ``same`` of the ``steps`` are equal on
@@ -172,12 +183,8 @@ class RankBatches:
 
     @classmethod
     def of(cls, recording: Recording) -> RankBatches | Absent:
-        replicas = Replicas.of(recording)
-        if isinstance(replicas, Absent):
-            return replicas
-        rows = rows_of(recording, RankBatch)
-        found = [same for replica in replicas.sharing if (same := _same_batches(only(rows, replica.ranks))) is not None]
-        return cls(tuple(found)) if found else not_checked(NO_STEPS)
+        groups = _of_sharing(recording, RankBatch, _same_batches)
+        return groups if isinstance(groups, Absent) else cls(groups)
 
 
 @dataclass(frozen=True)
@@ -209,12 +216,8 @@ class RankLosses:
 
     @classmethod
     def of(cls, recording: Recording) -> RankLosses | Absent:
-        replicas = Replicas.of(recording)
-        if isinstance(replicas, Absent):
-            return replicas
-        rows = rows_of(recording, RankLoss)
-        found = [counts for replica in replicas.sharing if (counts := _counts(only(rows, replica.ranks))) is not None]
-        return cls(tuple(found)) if found else not_checked(NO_STEPS)
+        groups = _of_sharing(recording, RankLoss, _counts)
+        return groups if isinstance(groups, Absent) else cls(groups)
 
 
 @dataclass(frozen=True)
@@ -263,12 +266,8 @@ class RankDraws:
 
     @classmethod
     def of(cls, recording: Recording) -> RankDraws | Absent:
-        replicas = Replicas.of(recording)
-        if isinstance(replicas, Absent):
-            return replicas
-        rows = rows_of(recording, SampleDraws)
-        found = [draws for replica in replicas.sharing if (draws := _draws(only(rows, replica.ranks))) is not None]
-        return cls(tuple(found)) if found else not_checked(NO_STEPS)
+        groups = _of_sharing(recording, SampleDraws, _draws)
+        return groups if isinstance(groups, Absent) else cls(groups)
 
 
 @dataclass(frozen=True)
