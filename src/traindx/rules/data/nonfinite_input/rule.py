@@ -21,7 +21,7 @@ After:
     x = (x - x.mean(0)) / x.std(0).clamp(min=1e-6)
 
 Experiment:
-Leave the rows out that are not finite: the loss stays finite.
+Put 0 in place of what is not finite: the loss stays finite.
 
 Source:
 IEEE 754: every operation on NaN gives NaN. The values themselves: measured.
@@ -55,7 +55,7 @@ NaN 能穿过每一层而不报错；一个这样的 batch 就把全部权重变
 训练前填补或删掉缺失值；恒定的列把标准差当作 1。
 
 对照实验：
-去掉那些非有限的行：损失就一直有限。
+把 NaN 和无穷换成 0：损失就一直是有限的数。
 
 来源：
 IEEE 754：NaN 参与的任何运算仍得 NaN。数值本身属实测。
@@ -63,6 +63,7 @@ IEEE 754：NaN 参与的任何运算仍得 NaN。数值本身属实测。
 LEVEL = "error"
 STEP = 1
 EXPLAINS = ("numeric/*", "curve/*", "loss/constant", "loss/all-ignored", "init/*", "optim/*")
+EXPERIMENT = "finite-inputs"
 
 CAUSE = Text("The {what} of step {step} holds {nans} NaN and {infinities} infinite values (rows {rows} of a batch of {batch}, columns "
              "{columns}), and the loss is not finite from then on.",
