@@ -64,6 +64,7 @@ class Finite(Probe):
         self._held: list[graph.Held] = []
         self._shape: dict[int, str] = {}  # of the graph that is going backward
         self._bad_root = self._bad_gradients = False
+        self._last_bad = False  # the root of the latest backward
         self._scaled = False
         self._root_node: Any = None
         self._step_site: Site | None = None
@@ -126,7 +127,8 @@ class Finite(Probe):
         tracer = Traces.tracer
         if tracer.armed and tracer.ops:
             self._lines = [graph.Lines(tuple(tracer.ops)), *self._lines][:TABLES]
-        if run.value is not None and not math.isfinite(run.value):
+        self._last_bad = run.value is not None and not math.isfinite(run.value)
+        if self._last_bad:
             self._bad_root = True
             if self._named < NAMED:
                 self._name_forward(run, node)
@@ -251,7 +253,7 @@ class Finite(Probe):
         if self._bad_gradients or self._bad_root:
             gradients = [g for group in run.optimizer.param_groups for p in group["params"]
                          if (g := p.grad) is not None and readable(g) and g.is_floating_point()]
-            if _bad(gradients):
+            if _bad(gradients) or (self._last_bad and not self._scaled and any(map(_moves, gradients))):
                 self.summary = changed(self.summary, taken=self.summary.taken + 1)
 
     def on_event(self, event: Any) -> None:
@@ -308,6 +310,10 @@ def _bad(gradients: list[Tensor]) -> bool:
         return False
     # the norm of large finite numbers overflows, too
     return not math.isfinite(_norm(gradients)) and any(not _finite(g) for g in gradients)
+
+
+def _moves(gradient: Tensor) -> bool:
+    return bool(sample(gradient, 1024).any())
 
 
 def _norm(gradients: list[Tensor]) -> float:

@@ -43,7 +43,8 @@ class FiniteSummary(Observation):
     """The finite checks of the whole run (``key`` "finite"): steps looked at, and those with a non-finite root or
     gradient.
 
-    ``taken`` counts optimizer steps that were taken with non-finite gradients, ``weights_bad`` is the first step
+    ``taken`` counts optimizer steps taken with non-finite gradients, or with what the backward of a non-finite loss left
+    (finite, not all zero: a ReLU can stop a NaN on its way back), ``weights_bad`` is the first step
     after which sampled weights were not finite (0: never), ``last_bad`` the last step with any sign of it.
     """
 

@@ -112,11 +112,14 @@ def picked_by_label(graph: OpGraph, op: Op) -> bool:
 
 
 def _picks(user: Op, op: Op) -> bool:
+    """Of all samples, or of some of them: ``out[train_mask]`` of the nodes of a graph."""
+    given = user.inputs[0].shape
+    if len(given) != 2 or given[1] != op.shape[1] or not 2 <= given[0] <= op.shape[0]:
+        return False
     if user.name in ("nll_loss", "cross_entropy"):
-        return user.inputs[0].shape == op.shape and len(user.inputs) > 1 and user.inputs[1].shape[:1] == op.shape[:1]
-    gathers = user.name == "gather" and dim_of(user) == 1 and len(user.inputs) > 1 and user.inputs[1].shape == (op.shape[0], 1)
-    indexed = user.name == "__getitem__" and [i.shape for i in user.inputs[1:]] == [op.shape[:1]] * 2
-    return (gathers or indexed) and user.inputs[0].shape == op.shape
+        return len(user.inputs) > 1 and user.inputs[1].shape[:1] == given[:1]
+    gathers = user.name == "gather" and dim_of(user) == 1 and len(user.inputs) > 1 and user.inputs[1].shape == (given[0], 1)
+    return gathers or (user.name == "__getitem__" and [i.shape for i in user.inputs[1:]] == [given[:1]] * 2)
 
 
 def _of_op(graph: OpGraph, op: Op, places: list[ModulePlaces]) -> Finding:
