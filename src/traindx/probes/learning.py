@@ -26,6 +26,7 @@ from traindx.probes.writes import Writes
 
 NODES_LIMIT = 20_000
 WALKS_PER_SITE = 4
+THAWS = 8  # steps at which something was unfrozen
 LEAVES_LIMIT = 4000
 TRACKED = 12  # tensors whose updates are measured, for each place of backward
 PLACES = 8
@@ -95,6 +96,11 @@ class _State:
     def note(self, **facts: Any) -> None:
         self.leaf = changed(self.leaf, **facts)
 
+    def thaw(self, step: int) -> None:
+        """Frozen, then trainable: what moves is counted anew."""
+        self.note(thawed=step, thawed_compared=0, thawed_changed=0, thawed_graded=0, requires_grad=True)
+        self.version = None  # it may have moved while nobody looked
+
 
 @dataclass
 class _Before:
@@ -124,6 +130,7 @@ class Learning(Probe):
         self._input_size = 0.0
         self._roots: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._pretrained: set[int] = set()
+        self._thaws: set[int] = set()
         self._looked = False
         Learning.instance = self
 
@@ -158,6 +165,7 @@ class Learning(Probe):
             if parameter is None or not plain(parameter) or not parameter.is_leaf:
                 continue
             state = self._state(parameter)
+            self._follow_flag(state, parameter)
             leaf = state.leaf
             if not leaf.module:
                 leaf = changed(leaf, name=leaf.name or name, module=type(module).__name__, owner=type(root).__name__,
@@ -181,6 +189,14 @@ class Learning(Probe):
             if len(self._states) < LEAVES_LIMIT:
                 self._states[key] = state
         return state
+
+    def _follow_flag(self, state: _State, tensor: Tensor) -> None:
+        """After the first few changes from frozen to trainable, the next backwards are looked at; flags that flip each step are a habit."""
+        if tensor.requires_grad and not state.leaf.requires_grad:
+            state.thaw(self.session.step)
+            if self.session.step not in self._thaws and len(self._thaws) < THAWS:
+                self._thaws.add(self.session.step)
+                self._per_site.clear()
 
     def loaded(self, module: nn.Module, missing: set[str]) -> None:
         """A state dict came in; what was trained before stays as it is."""
@@ -224,6 +240,7 @@ class Learning(Probe):
         leaves = [leaf for leaf in leaves_of(run.roots) if plain(leaf)]
         for tensor in leaves:
             state = self._state(tensor)
+            self._follow_flag(state, tensor)
             leaf = state.leaf
             state.leaf = changed(leaf, took_part=leaf.took_part + 1, first_step=leaf.first_step or step, last_step=step,
                                  requires_grad=True, ever_trainable=True)
@@ -238,7 +255,9 @@ class Learning(Probe):
         version = tensor._version
         if state.version is not None:
             moved = version != state.version or values != state.values
-            state.leaf = changed(leaf, compared=leaf.compared + 1, changed=leaf.changed + moved)
+            thawed = leaf.thawed > 0
+            state.leaf = changed(leaf, compared=leaf.compared + 1, changed=leaf.changed + moved,
+                                 thawed_compared=leaf.thawed_compared + thawed, thawed_changed=leaf.thawed_changed + (thawed and moved))
         state.values, state.version = values, version
 
     def after_backward(self, run: BackwardRun) -> None:
@@ -248,7 +267,9 @@ class Learning(Probe):
             tensor = state.ref()
             if tensor is not None and tensor.is_leaf and tensor.requires_grad:
                 leaf = state.leaf
-                state.leaf = changed(leaf, walks=leaf.walks + 1, graded=leaf.graded + _has_gradient(tensor))
+                graded = _has_gradient(tensor)
+                state.leaf = changed(leaf, walks=leaf.walks + 1, graded=leaf.graded + graded,
+                                     thawed_graded=leaf.thawed_graded + (leaf.thawed > 0 and graded))
         if self._before is None and self.session.detailed:
             self._before = self._sampled(run.site)
 
@@ -299,7 +320,7 @@ class Learning(Probe):
                      scale=float(now.norm()) / size, tensors=len(pairs), since=self._first_step)
 
     def rests(self) -> bool:
-        return self._before is None
+        return self._before is None and (not self._thaws or self.session.step - max(self._thaws) > WALKS_PER_SITE)
 
     # -- saying -----------------------------------------------------------------------------------------------------
 

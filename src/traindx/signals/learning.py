@@ -78,6 +78,21 @@ class Learners:
         return [leaf for leaf in self.unheld() if not leaf.pretrained and not (leaf.ran and not leaf.ran_in_train)
                 and (leaf.is_parameter or loose or not leaf.registered)]
 
+    def thawed(self) -> list[Leaf]:
+        """Leaves that were unfrozen, take part with gradients since then, and stay where they are: what steps now was built without them."""
+        return [leaf for leaf in self.leaves.values() if leaf.thawed and leaf.is_parameter and leaf.registered and _takes_part(leaf)
+                and leaf.thawed_graded >= ENOUGH and leaf.thawed_compared >= ENOUGH and not leaf.thawed_changed
+                and leaf.last_step - leaf.thawed >= ENOUGH and self._stepped_without(leaf)]
+
+    def _stepped_without(self, leaf: Leaf) -> bool:
+        """Optimizers stepped until the leaf last took part, and none of them holds it."""
+        after = self.stepped_after(leaf.thawed)
+        return (any(self.rates[made.id].last_step >= leaf.last_step - 1 for made in after)
+                and not any(leaf.id in group for made in after for group in made.parameters))
+
+    def stepped_after(self, step: int) -> list[OptimizerMade]:
+        return [made for made in self.stepped() if self.rates[made.id].last_step > step]
+
     def learning(self) -> list[Leaf]:
         """Leaves that take part and that something moves."""
         held = {id for made in self.stepped() for group in made.parameters for id in group}
@@ -114,14 +129,14 @@ class Learners:
         known = self.names.get(leaf.id)
         return known[0].id if known is not None else 0
 
-    def optimizer_for(self, leaves: list[Leaf]) -> OptimizerMade | None:
+    def optimizer_for(self, leaves: list[Leaf], among: list[OptimizerMade] | None = None) -> OptimizerMade | None:
         """The optimizer that one would have expected to hold these: the one with most parameters of the same models."""
         models = {self.model(leaf) for leaf in leaves}
 
         def kinship(made: OptimizerMade) -> int:
             ids = [id for group in made.parameters for id in group]
             return sum(1 for id in ids if id in self.names and self.names[id][0].id in models)
-        return max(self.stepped() or self.optimizers, key=kinship, default=None)
+        return max(among or self.stepped() or self.optimizers, key=kinship, default=None)
 
     def listed(self, leaves: list[Leaf], limit: int = 4) -> str:
         """Names for a sentence: ``fc.weight, fc.bias and 3 more``."""

@@ -15,6 +15,9 @@ class Leaf:
     ``ran`` and ``ran_without_grad`` count forwards of its module by gradient mode, ``ran_in_train`` those in train
     mode. Its values were compared ``compared`` times, and differed ``changed`` times.
     ``pretrained``: loaded before it took part in any loss, or a copy of such a one or of a trained one.
+    ``thawed`` is the step at which it was last found trainable after it had been frozen (0: never); ``thawed_compared`` and
+    ``thawed_changed`` count as ``compared`` and ``changed`` do, since the first backward after that, ``thawed_graded`` as
+    ``graded`` does.
     ``is_input``: it is what a root module was called with, or what ``autograd.grad`` was asked for.
     ``registered`` is False where its module (or the tensor itself, in an attribute) hangs on a root that does not
     hold it as a parameter. ``module`` names the class, ``owner`` the class of the root that used it.
@@ -35,6 +38,10 @@ class Leaf:
     compared: int = 0
     changed: int = 0
     ever_trainable: bool = False
+    thawed: int = 0
+    thawed_compared: int = 0
+    thawed_changed: int = 0
+    thawed_graded: int = 0
     pretrained: bool = False
     is_input: bool = False
     registered: bool = True

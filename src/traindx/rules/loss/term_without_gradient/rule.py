@@ -29,13 +29,16 @@ PyTorch documentation, Autograd mechanics.
 """
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
+from traindx.core.observed import Site
 from traindx.core.observed.ops import Input, Op
 from traindx.core.text import Text, number
 from traindx.signals.learning import Learners
 from traindx.signals.traces import ADDS, READS, SUBS, Trace, TrainingTraces, passed_through
+from traindx.signals.where import pointing
 
 ZH = """损失里有一项没有梯度
 
@@ -67,7 +70,9 @@ PyTorch 文档 Autograd mechanics。
 """
 LEVEL = "warning"
 STEP = 2
-EXPLAINS = ("curve/plateau",)
+EXPLAINS = ("curve/*",)
+
+MAKES = frozenset(("tensor", "as_tensor", "asarray", "scalar_tensor"))
 
 CAUSE = Text("A term of the loss (value {value}) depends on the model but has no gradient: {op} cuts it off.",
              "损失里有一项（值为 {value}）取决于模型，却没有梯度：{op} 把它切断了。")
@@ -85,7 +90,7 @@ def check(learners: Learners, traces: TrainingTraces) -> Iterator[Finding]:
                 term = trace.ops[operand.op]
                 yield _finding(trace, add, cut, number(term.low) if term.low is not None else "?")
                 return
-    yield from _read_out(traces.traces, learning)
+    yield from itertools.islice(itertools.chain(_read_out(traces.traces, learning), _rebuilt(traces.traces, learning)), 1)
 
 
 def _cut_behind(trace: Trace, operand: Input, learning: set[int]) -> Op | None:
@@ -113,6 +118,35 @@ def _read_out(traces: list[Trace], learning: set[int]) -> Iterator[Finding]:
                         return
 
 
+def _rebuilt(traces: list[Trace], learning: set[int]) -> Iterator[Finding]:
+    """``loss + torch.tensor(numbers).sum()``: at two steps, numbers that were read from the model are made into a tensor, which is added."""
+    seen: dict[tuple[Site | None, Site | None], float] = {}
+    for trace in traces:
+        for add, operand, _ in trace.addends():
+            made = _made_of_numbers(trace, operand)
+            read = _read_as(trace, made, learning) if made is not None else None
+            if made is None or read is None or made.low is None:
+                continue
+            if seen.setdefault((add.site, made.site), made.low) != made.low:
+                yield _finding(trace, add, made, number(trace.ops[operand.op].low or 0.0), read)
+                return
+
+
+def _made_of_numbers(trace: Trace, operand: Input) -> Op | None:
+    if operand.requires_grad or operand.op < 0 or trace.ops[operand.op].low == trace.ops[operand.op].high == 0:
+        return None
+    return next((op for index in trace.above(operand.op) if (op := trace.ops[index]).name in MAKES and not op.inputs), None)
+
+
+def _read_as(trace: Trace, made: Op, learning: set[int]) -> Op | None:
+    """The read whose value is the largest of the new tensor, where its smallest was read as well."""
+    def of(value: float | None) -> Op | None:
+        near = (op for op in reads if op.value is not None and value and abs(op.value - value) <= 1e-6 * abs(value))
+        return next(near, None)
+    reads = [op for op in _reads(trace, learning) if op.index < made.index]
+    return of(made.high) if of(made.low) is not None else None
+
+
 def _added_numbers(trace: Trace) -> Iterator[tuple[Op, float]]:
     index = trace.root
     while 0 <= index < len(trace.ops) and trace.ops[index].inputs:
@@ -138,9 +172,10 @@ def _reads(trace: Trace, learning: set[int]) -> list[Op]:
     return [op for op in trace.ops if op.name in READS and op.value and trace.parameters(trace.above(op.index)) & learning]
 
 
-def _finding(trace: Trace, add: Op, cut: Op, value: str) -> Finding:
-    named = cut.name in READS or cut.name in ("detach", "data", "argmax") or not cut.dtype.startswith(("float", "bfloat"))
+def _finding(trace: Trace, add: Op, cut: Op, value: str, read: Op | None = None) -> Finding:
+    where, also = pointing(cut.site, read.site if read is not None else None, add.site)
+    named = cut.name in MAKES or cut.name in READS or cut.name in ("detach", "data", "argmax") or not cut.dtype.startswith(("float", "bfloat"))
     op = Text(cut.name, cut.name) if named else NO_GRAD
     return Finding(
-        cause=CAUSE.fill(value=value, op=op), fix=FIX.fill(op=op), where=cut.site or add.site,
-        also=(add.site,) if add.site and add.site != cut.site else (), evidence=(Evidence(HAS, NO, YES, step=trace.step),), first_step=trace.step)
+        cause=CAUSE.fill(value=value, op=op), fix=FIX.fill(op=op), where=where, also=also,
+        evidence=(Evidence(HAS, NO, YES, step=trace.step),), first_step=trace.step)

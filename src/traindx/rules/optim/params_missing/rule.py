@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
+from traindx.core.observed.learning import Leaf
 from traindx.core.text import Text
 from traindx.signals.learning import Learners, elements, sites_of
 from traindx.signals.traces import TrainingTraces
@@ -81,6 +82,11 @@ FIX = Text("Build the optimizer after the model is complete, from all its parame
            "模型建完之后再建优化器，把所有参数交给它；或者用 add_param_group 补上这些参数。")
 FIX_BY_HAND = Text("Update these tensors too: add them to the list that the hand-written update goes through.",
                    "把这些张量也加进手写更新所遍历的列表。")
+CAUSE_THAWED = Text("{names}: {count} elements were unfrozen at step {step} and get gradients since then, but the optimizer that steps was built "
+                    "without them: they have not moved in {walks} steps looked at.",
+                    "{names}：{count} 个元素在第 {step} 步解冻，此后一直有梯度，可是正在更新的优化器建立时不含它们；之后抽查的 {walks} 步里，它们从未动过。")
+FIX_THAWED = Text("Build the optimizer after unfreezing, from all trainable parameters, or pass the unfrozen ones to add_param_group.",
+                  "解冻之后再用所有可训练的参数建优化器；或者把解冻的参数交给 add_param_group。")
 UNNAMED = Text("Tensors outside any module", "不属于任何模块的张量")
 MOVED = Text("times that their values changed", "它们的值变化的次数")
 SHARE = Text("trainable elements that take part in the loss but are in no optimizer", "参与损失、却不在任何优化器里的可训练元素")
@@ -88,6 +94,9 @@ EXPECTED = Text("0", "0")
 
 
 def check(learners: Learners, traces: TrainingTraces | None) -> Iterator[Finding]:
+    if thawed := learners.thawed():
+        yield _of_thawed(learners, thawed)
+        return
     missing = [leaf for leaf in learners.missing() if leaf.registered]
     learning = learners.learning()
     if not missing or not learning or learners.stale():
@@ -106,3 +115,14 @@ def check(learners: Learners, traces: TrainingTraces | None) -> Iterator[Finding
         first_step=min(leaf.first_step for leaf in missing),
         confidence="likely" if elements(missing) < 0.001 * total else "certain",
         because=Text("they are very few, which may be meant", "它们很少，也可能是有意的"))
+
+
+def _of_thawed(learners: Learners, thawed: list[Leaf]) -> Finding:
+    since = min(leaf.thawed for leaf in thawed)
+    made = learners.optimizer_for(thawed, learners.stepped_after(since))
+    looked = min(leaf.thawed_compared for leaf in thawed)
+    return Finding(
+        cause=CAUSE_THAWED.fill(names=learners.listed(thawed) or UNNAMED, count=elements(thawed), step=since, walks=looked), fix=FIX_THAWED,
+        where=made.site if made else None, also=sites_of(learners, thawed),
+        evidence=(Evidence(SHARE, f"{elements(thawed)} / {elements(thawed) + elements(learners.learning())}", EXPECTED),
+                  Evidence(MOVED, f"0 / {looked}", Text("every step", "每一步"))), first_step=since)
