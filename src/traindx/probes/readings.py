@@ -89,21 +89,19 @@ class _Values:
     what: str
     site: Site | None
     values: list[float] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
     batch: int = 0
     irregular: bool = False
 
-    def take(self, value: float, size: int, batch: int) -> None:
+    def take(self, value: float, batch: int) -> None:
         if batch == self.batch and self.values and value == self.values[-1]:
             return  # read twice; under an op trace a call comes back through its own name
         self.irregular = self.irregular or batch == self.batch or batch > LONGEST
         self.batch = batch
         if not self.irregular:
             self.values.append(value)
-            self.sizes.append(size)
 
-    def summary(self) -> Quantity:
-        values, sizes = self.values, self.sizes
+    def summary(self, sizes: list[int]) -> Quantity:
+        values = self.values
         count = sum(sizes)
         weighted = sum(v * n for v, n in zip(values, sizes)) / count if count else sum(values) / len(values)
         whole = all(_whole(v) for v in values) or all(0 <= v <= 1 and _whole(v * n) for v, n in zip(values, sizes))
@@ -120,13 +118,21 @@ class _Pass:
     model: int
     source: tuple[int, int]
     sizes: list[int] = field(default_factory=list)
+    scored: list[int] = field(default_factory=list)
     values: dict[tuple[int, str], _Values] = field(default_factory=dict)
     said: list[tuple[int, Said]] = field(default_factory=list)
 
     def summary(self) -> Pass:
         kept = [v for v in self.values.values() if not v.irregular and len(v.values) == len(self.sizes)]
-        loop = len(set(self.sizes[:-1])) == 1 and (self.source != (0, 0) or len(self.sizes) > 2)
-        return Pass(self.site, len(self.sizes), sum(self.sizes), self.sizes[0], self.sizes[-1], tuple(v.summary() for v in kept), loop)
+        # one long row of tokens or nodes for the whole batch says nothing of its samples: the targets do
+        sizes = self.scored if not _alike(self.sizes) and _alike(self.scored) and len(self.scored) == len(self.sizes) else self.sizes
+        loop = _alike(sizes) and (self.source != (0, 0) or len(sizes) > 2)
+        return Pass(self.site, len(sizes), sum(sizes), sizes[0], sizes[-1], tuple(v.summary(sizes) for v in kept), loop)
+
+
+def _alike(sizes: list[int]) -> bool:
+    """Those of one set cut into batches: equal but for the last."""
+    return len(set(sizes[:-1])) == 1
 
 
 class Readings(Probe):
@@ -186,6 +192,9 @@ class Readings(Probe):
 
     def on_loss(self, run: LossRun) -> None:
         if self.session.scoring and (value := run.value) is not None:
+            current = self._passes[-1] if self._passes else None
+            if current is not None and isinstance(run.target, Tensor) and run.target.dim() and len(current.scored) < len(current.sizes):
+                current.scored.append(int(run.target.shape[0]))
             self.value("loss", value, run.site)
 
     def on_read(self, run: ReadRun) -> None:
@@ -206,7 +215,7 @@ class Readings(Probe):
             if len(current.values) >= QUANTITIES:
                 return
             values = current.values[key] = _Values(what, site)
-        values.take(float(value), current.sizes[-1], len(current.sizes))
+        values.take(float(value), len(current.sizes))
 
     def fed(self, value: Any, site: Site | None) -> None:
         known = number(value) if isinstance(value, Tensor) else float(value)

@@ -171,9 +171,10 @@ def _statements(function: ast.AST) -> Iterator[ast.stmt]:
 def _accumulates(statement: ast.stmt, ends: frozenset[str]) -> bool:
     if isinstance(statement, ast.AugAssign):
         return True
-    if isinstance(statement, ast.Expr):
-        call = statement.value
-        return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING
+    call = getattr(statement, "value", None)
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING:
+        # a tensor's own add gives a result, too
+        return isinstance(statement, ast.Expr) or call.func.attr != "add"
     if isinstance(statement, ast.Assign):
         if any(isinstance(target, ast.Subscript) for target in statement.targets):
             return True
