@@ -39,6 +39,7 @@ STRETCHES = 48
 OUTPUTS = 16
 _MODULES_FILE = modules.__file__
 _DROPOUT_FILE = inspect.getsourcefile(nn.modules.dropout)
+_CONTEXT_FILE = torch.utils._contextlib.__file__
 
 
 def install(session: Session) -> None:
@@ -370,7 +371,8 @@ class Modes(Probe):
                 step=now.step, key=f"pass-{len(self._groups)}", model=now.root.id, class_name=now.root.class_name,
                 site=now.site, training=now.training, grad=now.grad, dropping=now.dropping, resting=now.resting,
                 batch_stats=now.batch_stats, running_stats=now.running_stats, first_step=now.step,
-                switched_at=switched, input_shape=shape_of(first), discarded=_result_discarded()), now.root)
+                switched_at=switched, input_shape=shape_of(first), discarded=_result_discarded(),
+                asked_at=_asked_at(run.module)), now.root)
         return group
 
     def _say_all(self) -> None:
@@ -458,3 +460,18 @@ def _result_discarded() -> bool:
         return False
     following = next((i for i in dis.get_instructions(caller.f_code) if i.offset > caller.f_lasti), None)
     return following is not None and following.opname == "POP_TOP"
+
+
+def _asked_at(running: nn.Module) -> Site | None:
+    """The user's line that called a method of the module around ``running``, which was called alone there."""
+    frame: FrameType | None = sys._getframe(3)
+    while frame is not None and not sites.is_user(frame.f_code.co_filename):
+        frame = frame.f_back
+    inside = False
+    while frame is not None and isinstance(owner := frame.f_locals.get("self"), nn.Module) and owner is not running:
+        inside, frame = True, frame.f_back
+        while frame is not None and frame.f_code.co_filename == _CONTEXT_FILE:  # @torch.no_grad() on the method
+            frame = frame.f_back
+    if not inside or frame is None or not sites.is_user(frame.f_code.co_filename):
+        return None
+    return sites.of_frame(frame, frame.f_code.co_filename)

@@ -19,7 +19,8 @@ class ForwardPass(Observation):
     forward had just been given, ``fed_on`` outputs went into another root. ``discarded``: the caller throws the result
     away. ``optimized``: an optimizer holds parameters of the root, ``learning``: it stepped since the first of these
     forwards; ``twin_of`` is a root of the same shape that learns, ``judged``: a model that learns to tell its outputs
-    from other data.
+    from other data. ``asked_at`` is the line outside any module whose call led to ``site`` through the method of one
+    (``encoder.features(x)``), None where ``site`` itself is outside.
     """
 
     model: int
@@ -48,6 +49,7 @@ class ForwardPass(Observation):
     learning: bool = False
     twin_of: int = 0
     parameters: int = 0
+    asked_at: Site | None = None
     judged: bool = False
     switched_at: Site | None = None
     input_shape: tuple[int, ...] = ()

@@ -44,6 +44,7 @@ from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.mode import ForwardPass
 from traindx.core.text import Text
 from traindx.signals.evaluation import EvaluationPasses
+from traindx.signals.where import pointing
 
 ZH = """验证时模型还在训练模式
 
@@ -118,8 +119,9 @@ def _finding(each: ForwardPass) -> Finding:
         evidence.append(Evidence(DROPOUTS, each.dropping, NONE))
     if each.batch_stats:
         evidence.append(Evidence(NORMS, each.batch_stats, NONE))
+    where, also = pointing(each.asked_at, each.site, each.switched_at)
     sure = not each.grad and each.scored > 0
     return Finding(
         cause=CAUSE.fill(model=each.class_name, layers=layers, grad=NO_GRAD if not each.grad else Text("", "")),
-        fix=FIX, where=each.site, also=(each.switched_at,) if each.switched_at else (), evidence=tuple(evidence),
+        fix=FIX, where=where, also=also, evidence=tuple(evidence),
         first_step=each.first_step, confidence="certain" if sure else "likely", because=Text("", "") if sure else BECAUSE)
