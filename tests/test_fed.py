@@ -6,7 +6,7 @@ import pytest
 
 from traindx.probes import rows
 from traindx.probes.fed_counts import Group, Order
-from traindx.probes.scaling_lines import scaling_lines
+from traindx.probes.scaling_lines import range_lines, scaling_lines
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "bool"])
@@ -90,3 +90,10 @@ def test_lines_that_compute_statistics_over_rows_are_read_from_the_source():
     source = "m = x.mean(0)\nk = x.mean(1)\n\ndef scale(t):\n    return (t - np.mean(t, axis=0)) / t.std(dim=0)\n"
     assert scaling_lines(source) == [(1, "<module>"), (5, "scale")]
     assert scaling_lines("not python (") == []
+
+
+def test_lines_that_take_a_range_are_told_with_the_calls_of_their_function():
+    source = "low, high = x.min(), x.max()\ny.max()\n\n\nclass Scaler:\n    def fit(self, t):\n        self.a = t.min(0)\n        self.b = np.max(t, 0)\n\n\n" \
+             "def load(z):\n    return Scaler().fit(z)\n"
+    assert range_lines(source) == [(1, "<module>"), (12, "load"), (7, "fit")]
+    assert range_lines("not python (") == []

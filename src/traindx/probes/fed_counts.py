@@ -42,6 +42,8 @@ class Group:
         self.count = 0
         self.mean: Array | None = None
         self.squares: Array | None = None
+        self.lows: Array | None = None
+        self.highs: Array | None = None
         self.low, self.high = math.inf, -math.inf
         self.order: list[Array] = []
         self.order_labels: list[Array] = []
@@ -67,7 +69,9 @@ class Group:
         squares = ((fresh - mean) ** 2).sum(axis=0)
         if self.mean is None or self.squares is None:
             self.count, self.mean, self.squares = count, mean, squares
+            self.lows, self.highs = fresh.min(axis=0), fresh.max(axis=0)
             return
+        self.lows, self.highs = np.minimum(self.lows, fresh.min(axis=0)), np.maximum(self.highs, fresh.max(axis=0))
         total = self.count + count
         shift = mean - self.mean
         self.mean = self.mean + shift * (count / total)
@@ -93,6 +97,8 @@ class Group:
             spacing,
             at_low,
             at_high,
+            numbers(self.lows) if self.lows is not None else (),
+            numbers(self.highs) if self.highs is not None else (),
         )
 
     def compare_passes(self) -> None:

@@ -13,7 +13,7 @@ class Columns:
 
     ``low``/``high`` are over all elements seen. ``levels`` counts the distinct values in a sample of rows, ``spacing``
     is the smallest gap between two of them, ``at_low``/``at_high`` are the shares of that sample that lie at its very
-    ends.
+    ends. ``lows``/``highs`` are by column.
     """
 
     rows: int
@@ -26,6 +26,8 @@ class Columns:
     spacing: float
     at_low: float
     at_high: float
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +250,8 @@ class Reseeded(Observation):
 @dataclass(frozen=True, kw_only=True)
 class ScalingLines(Observation):
     """Lines of the program that compute statistics over the rows of a table (``x.mean(0)``, ``np.std(x, axis=0)``), as
-    its source reads.
+    its source reads. ``ranges`` take the minimum and the maximum of one array; where a function does, its calls come first.
     """
 
     sites: tuple[Site, ...]
+    ranges: tuple[Site, ...] = ()

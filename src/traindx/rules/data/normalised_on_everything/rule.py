@@ -36,7 +36,7 @@ from dataclasses import dataclass
 
 from traindx.core.findings import Evidence, Finding, Level
 from traindx.core.observed import Site
-from traindx.core.observed.fed import Fed, Part, ScalerFitted, ScalingLines
+from traindx.core.observed.fed import Columns, Fed, Part, ScalerFitted, ScalingLines
 from traindx.core.text import Text, number
 from traindx.signals.feeding import Feed, Feeding, sites
 
@@ -68,6 +68,8 @@ STEP = 1
 EXPLAINS = ("data/normalised-differently", "curve/*")
 
 DRAWN = 0.3  # standard errors: numbers that were drawn, not standardised, are rarely as near to mean 0 in every column
+EXACT = 1e-6  # of the range: the ends of a series that was scaled by its own minimum and maximum
+LEVELS = 300  # different values: not the grey levels of images, not ratings
 SHIFT = 0.2  # of a standard deviation: below, the two ways of scaling hardly differ
 
 CAUSE = Text("{what} was computed on {rows} rows, training and validation together; seen from it, the training part has mean {mean} "
@@ -81,6 +83,9 @@ TRAIN = Text("training part, most shifted column: mean, standard deviation", "�
 STANDARD = Text("0 and 1 on the training part", "训练部分应是 0 和 1")
 UNSEEN = Text("the statistics of both parts together are 0 and 1, those of the training part are not; the line that computed them is a guess from the source",
               "两部分合在一起是 0 和 1，训练部分却不是；具体是哪一行算的，是从源码推测的")
+UNSEEN_RANGE = Text("both parts together run exactly from end to end of the range, the training part does not reach so far; the line is a guess from the source",
+                    "两部分合在一起正好占满整个区间，训练部分到不了那么远；具体是哪一行算的，是从源码推测的")
+ALIKE = Text("near 0 and 1 where both parts are alike", "两部分相像时应接近 0 和 1")
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,8 @@ class _Shift:
 def check(feeding: Feeding, scalers: list[ScalerFitted] | None, lines: ScalingLines | None) -> Iterator[Finding]:
     for feed in feeding:
         held_out = [group for group in feed.evaluations if group.trained < 0.5 * group.distinct and group.distinct >= 10]
-        found = _by_scaler(feed, held_out, scalers or []) or _by_statistics(feed, held_out, scalers or [], lines.sites if lines else ())
+        found = (_by_scaler(feed, held_out, scalers or []) or _by_statistics(feed, held_out, scalers or [], lines.sites if lines else ())
+                 or _by_range(feed, held_out, lines.ranges if lines else ()))
         if found is not None:
             yield found
             return
@@ -155,12 +161,57 @@ def _by_statistics(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted],
     return None
 
 
+def _by_range(feed: Feed, held_out: list[Fed], lines: tuple[Site, ...]) -> Finding | None:
+    """Both parts together run exactly from 0 (or -1) to 1, the training part does not and lies elsewhere."""
+    for groups in [[group] for group in held_out] + ([held_out] if len(held_out) > 1 else []):
+        tables = _tables(feed, groups)
+        if tables and lines and (_each_spans(tables) or _all_span(tables)):
+            shift = _shift(_part(tables[0]), list(map(_part, tables)))
+            if shift.matters:
+                others = sites(*lines[:3], feed.train.loader_site, feed.train.site, *(group.site for group in groups))
+                rows = sum(table.rows for table in tables)
+                return _finding(BY_HAND, rows, feed.train.distinct, shift, others[0], others, UNSEEN_RANGE)
+    return None
+
+
+def _each_spans(tables: list[Columns]) -> bool:
+    """Every column that varies, over both parts; in the training part some column's range is clearly smaller."""
+    columns = zip(zip(*(table.lows for table in tables)), zip(*(table.highs for table in tables)))
+    ranges = [(min(lows), max(highs), lows[0], highs[0]) for lows, highs in columns if max(highs) > min(lows)]
+    return bool(ranges) and all(_unit(low, high) for low, high, *_ in ranges) and any(_inside(*each) for each in ranges)
+
+
+def _all_span(tables: list[Columns]) -> bool:
+    """Windows over one series: any of their places may hold its lowest and highest value."""
+    low, high = min(table.low for table in tables), max(table.high for table in tables)
+    return tables[0].levels > LEVELS and _unit(low, high) and _inside(low, high, tables[0].low, tables[0].high)
+
+
+def _unit(low: float, high: float) -> bool:
+    return abs(high - 1) < EXACT and min(abs(low), abs(low + 1)) < EXACT
+
+
+def _inside(low: float, high: float, train_low: float, train_high: float) -> bool:
+    return 0.1 * (high - low) < train_high - train_low < 0.85 * (high - low)
+
+
+def _part(table: Columns) -> Part:
+    return Part(table.rows, table.mean, table.std, None)
+
+
+def _tables(feed: Feed, groups: list[Fed]) -> list[Columns]:
+    """The columns of both parts, training first; empty where they are not known well enough."""
+    known = [table for table in (feed.train.columns, *(group.columns for group in groups)) if table is not None and table.rows >= 20]
+    alike = len(known) == 1 + len(groups) and len({len(table.mean) for table in known}) == 1
+    return known if alike and feed.coverage >= 0.98 else []
+
+
 def _union(feed: Feed, groups: list[Fed]) -> tuple[_Shift | None, float]:
     """How the training part looks in units of both together, where these are standardised; and how far they are from that."""
-    tables = [feed.train.columns, *(group.columns for group in groups)]
-    if feed.coverage < 0.98 or any(t is None or t.rows < 20 or len(t.mean) != len(tables[0].mean) for t in tables):  # type: ignore[union-attr]
+    tables = _tables(feed, groups)
+    if not tables:
         return None, math.inf
-    parts = [Part(t.rows, t.mean, t.std, None) for t in tables if t is not None]
+    parts = list(map(_part, tables))
     total = sum(part.rows for part in parts)
     usable = [j for j in range(len(parts[0].mean)) if max(part.std[j] for part in parts) > 1e-6]
     if total - parts[0].rows < 0.05 * total or not usable:
@@ -176,8 +227,9 @@ def _union(feed: Feed, groups: list[Fed]) -> tuple[_Shift | None, float]:
 
 def _finding(what: Text, rows: int, train_rows: int, shift: _Shift, where: Site | None, others: tuple[Site, ...], because: Text) -> Finding:
     level: Level = "error" if shift.matters else "note"
+    expected = STANDARD if because is not UNSEEN_RANGE else ALIKE
     seen = f"{number(shift.mean)}, {number(shift.std)}"
     return Finding(
         cause=CAUSE.fill(what=what, rows=rows, mean=number(shift.mean), std=number(shift.std)), fix=FIX, where=where,
         also=tuple(site for site in others if site != where), level=level, confidence="likely" if because.en else "certain", because=because,
-        evidence=(Evidence(ROWS, rows, TRAIN_ROWS.fill(rows=train_rows)), Evidence(TRAIN, seen, STANDARD)))
+        evidence=(Evidence(ROWS, rows, TRAIN_ROWS.fill(rows=train_rows)), Evidence(TRAIN, seen, expected)))
