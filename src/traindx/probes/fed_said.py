@@ -139,9 +139,11 @@ def giveaway_of(model: Model) -> Giveaway | None:
     labels = bool(model.train and model.train.labels)
     values = len(np.unique(rows[:, column])) if column >= 0 else 0
     total = math.prod(model.train.first.shape) if model.train else 0
-    place = int(row.positions(total, row.KEPT)[column]) if column >= 0 else -1
+    places = row.positions(total, row.KEPT)
+    place = int(places[column]) if column >= 0 else -1
     same = labels and column >= 0 and row.one_to_one(rows[:, column], target)
-    return Giveaway(place, len(rows), error, exact, same, values)
+    in_order = () if labels or exact else tuple(int(places[c]) for c in row.same_order(rows, target)[:4])
+    return Giveaway(place, len(rows), error, exact, same, values, in_order)
 
 
 def first_of(key: int, first: First, step: int) -> FirstWeights | None:

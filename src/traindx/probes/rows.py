@@ -151,6 +151,25 @@ def straight_lines(rows: Array, target: Array) -> tuple[int, float, int]:
     return best, float(errors[best]), int((errors < 1e-3).sum())
 
 
+def same_order(rows: Array, target: Array) -> list[int]:
+    """Columns whose values come in the order of the target's, or in the reverse one, on every row; not those that only count
+    (their gaps are multiples of the smallest), nor such with many equal values.
+    """
+    columns = rows[np.argsort(target, kind="stable")].astype(np.float64)
+    steps = np.diff(columns, axis=0)
+    slack = 1e-6 * columns.std(axis=0)  # what single precision may swap
+    in_order = (steps >= -slack).all(axis=0) | (steps <= slack).all(axis=0)
+    return [int(column) for column in np.flatnonzero(in_order) if _measured(columns[:, column])]
+
+
+def _measured(column: Array) -> bool:
+    values = np.unique(column)
+    if len(values) < max(20, 0.9 * len(column)):
+        return False
+    gaps = np.diff(values) / np.diff(values).min()
+    return bool((np.abs(gaps - np.round(gaps)) > 0.05).any())
+
+
 def one_to_one(column: Array, labels: Array) -> bool:
     """Each value of the column stands for one label and each label for one value."""
     pairs = np.unique(np.stack([column.astype(np.float64), labels.astype(np.float64)], axis=1), axis=0)

@@ -108,7 +108,8 @@ class Neighbours:
 class Giveaway:
     """The input column that gives the target away best. ``error`` is the largest residual of an exact straight line, in
     target standard deviations (0: the column is the target); ``columns`` counts those with such an exact line;
-    ``one_to_one`` for class labels.
+    ``one_to_one`` for class labels. ``in_order`` are the columns (a few) whose values stand in the target's order on every row,
+    though on no straight line with it.
     """
 
     column: int
@@ -117,6 +118,7 @@ class Giveaway:
     columns: int
     one_to_one: bool
     values: int
+    in_order: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

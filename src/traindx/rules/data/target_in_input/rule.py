@@ -1,7 +1,7 @@
 """An input column is the target itself.
 
 What it is:
-One column of the input equals the target, or lies on an exact straight line with it: the label column was not dropped, an identifier was
+One column of the input equals the target, lies on an exact straight line with it, or is the target behind a logarithm or a rate: the label column was not dropped, an identifier was
 given out by class, a total contains the value to be foretold.
 
 Why it is silent:
@@ -39,7 +39,7 @@ from traindx.signals.feeding import Feed, Feeding, sites
 ZH = """输入里有一列就是目标
 
 是什么：
-输入的某一列等于目标，或与目标正好在一条直线上：标签列没删掉、编号按类别发放、总数里含有要预测的值。
+输入的某一列等于目标，与目标正好在一条直线上，或者只是对目标取了对数、乘了比率：标签列没删掉、编号按类别发放、总数里含有要预测的值。
 
 为什么不报错：
 模型只会变得「完美」。
@@ -67,6 +67,11 @@ EXACT = 1e-3
 
 CAUSE = Text("Column {column} of the input gives the target away: over {rows} different rows it lies on one straight line with it.",
              "输入的第 {column} 列直接泄露了目标：在 {rows} 个不同样本上，它和目标都在同一条直线上。")
+ORDERED = Text("Column {column} of the input gives the target away: {rows} different rows stand in exactly the same order (or its reverse) by "
+               "this column and by the target.",
+               "输入的第 {column} 列直接泄露了目标：{rows} 个不同样本按这一列排序，与按目标排序，顺序完全一致（或正好相反）。")
+PAIRS = Text("neighbours in the target's order that this column puts the other way round", "按目标排序后，相邻两个样本在这一列上次序相反的次数")
+MANY = Text("many", "很多")
 FIX = Text("Drop this column from the input.", "从输入中删掉这一列。")
 ERROR = Text("largest distance from that line, in standard deviations of the target", "离这条直线的最大距离（以目标的标准差计）")
 BECAUSE = Text("a target that depends on one column alone looks the same", "如果目标本来就只取决于这一列，看起来也一样")
@@ -77,15 +82,34 @@ def check(feeding: Feeding) -> Iterator[Finding]:
         labels = feed.labels
         if labels is not None and labels.giveaway is not None and _given_away(feed, labels, labels.giveaway):
             yield _finding(labels, labels.giveaway)
+        elif labels is not None and labels.giveaway is not None and _in_order(feed, labels, labels.giveaway):
+            yield _of_order(labels, labels.giveaway)
+
+
+def _table(feed: Feed, found: Giveaway) -> bool:
+    columns = feed.train.columns
+    return columns is not None and columns.total >= 3 and found.rows >= 60 and len(feed.train.row_shape) == 1
+
+
+def _in_order(feed: Feed, labels: Labels, found: Giveaway) -> bool:
+    """One column alone stands in the target's order: the target behind a logarithm, a root, a rate."""
+    return _table(feed, found) and not labels.classes and labels.value_columns == 1 and len(found.in_order) == 1 and found.rows >= 100
 
 
 def _given_away(feed: Feed, labels: Labels, found: Giveaway) -> bool:
     columns = feed.train.columns
-    if columns is None or columns.total < 3 or found.rows < 60 or found.columns != 1 or found.error > EXACT or len(feed.train.row_shape) != 1:
+    if columns is None or not _table(feed, found) or found.columns != 1 or found.error > EXACT:
         return False
     if labels.classes:  # among columns that take many values, one takes as many as there are classes
         return found.one_to_one and columns.levels > 8 * found.values and not feed.train.whole
     return labels.value_columns == 1 and found.values >= 10
+
+
+def _of_order(labels: Labels, found: Giveaway) -> Finding:
+    places = sites(labels.loader_site, labels.first_forward, labels.site)
+    return Finding(
+        cause=ORDERED.fill(column=found.in_order[0], rows=found.rows), fix=FIX, where=places[0] if places else None, also=places[1:],
+        confidence="likely", because=BECAUSE, evidence=(Evidence(PAIRS, 0, MANY),))
 
 
 def _finding(labels: Labels, found: Giveaway) -> Finding:
