@@ -371,6 +371,24 @@ def test_only_what_was_asked_for_is_examined():
     assert [step.step for step in report.steps if step.verdict != "not-checked"] == [3]
 
 
+@pytest.mark.parametrize(("end", "factor", "said"), [
+    (1.0, 0.5, "Try a wider model"), (1.0, 0.95, "not what is missing"), (1.0, 1.2, "not what is missing"), (0.5, 0.5, "0.5 -> 0.25.")])
+def test_twice_the_width_is_advice_and_never_a_failure(end, factor, said):
+    """A model that learns its data needs no more width to learn them faster."""
+    def curve(trial):
+        wide = "widen" in names_of(trial)  # which the machine lets run for fewer steps
+        return [2.0] * 20 + ([factor * end] * 300 if wide else [end] * 300 + [0.9 * end] * 80)
+    [step] = [step for step in walk(curve, steps=("capacity",)).steps if step.step == 6]
+    assert step.verdict == "passed" and said in step.next.en and "after 320 steps" in step.next.en and "training, twice as wide" in step.curves
+    assert ("no sign" in step.why.en) == (end < 1)
+
+
+def test_a_model_that_cannot_be_made_wider_says_why():
+    states = {"widen": ConditionState("widen", "not-applicable", same("two outputs"))}
+    [step] = [step for step in walk(healthy, steps=("capacity",), states=states).steps if step.step == 6]
+    assert step.verdict == "passed" and "two outputs" in step.next.en and list(step.curves) == ["training"]
+
+
 def test_a_program_without_training_is_said_to_have_none():
     report = walk(lambda trial: [])
     assert all(step.verdict == "not-checked" for step in report.steps) and report.remarks and report.impossible

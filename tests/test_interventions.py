@@ -718,3 +718,39 @@ def test_transformers(act, accumulation):
     assert pin_holds(trace)[0], (pin_holds(trace), trace.output)
     assert 0.5 < trace.losses[0] < 1.2 and "transformers" in trace.facts["program"]["frameworks"]
     assert trace.steps[0].samples == 8 * accumulation
+
+
+COPIED = """
+import copy
+order, other = torch.Generator().manual_seed(torch.initial_seed() % 2**32 + 55_555), copy.deepcopy(model)
+with torch.no_grad():
+    for p in other.parameters(): p.copy_(p.reshape(-1)[torch.randperm(p.numel(), generator=order)].view_as(p))
+opt.param_groups[0]["params"].extend(other.parameters())
+"""
+
+
+def test_twice_the_width(act):
+    wider = ("model(x[i])", "model(x[i]) + other(x[i])")
+    assert_same_as(act, PLAIN, "widen", edited(PLAIN, ("\nfor s in", COPIED + "for s in"), wider))
+    cleared = edited(PLAIN, ("opt.zero_grad()", "model.zero_grad()"),
+                     ("    opt.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 0.05)\n    opt.step()"))
+    by_hand = edited(cleared, ("\nfor s in", COPIED + "for s in"), wider, ("model.zero_grad()", "opt.zero_grad()"),
+                     ("model.parameters(), 0.05", "[*model.parameters(), *other.parameters()], 0.05"))
+    assert_same_as(act, cleared, "widen", by_hand)
+
+
+def test_a_wider_model_leaves_the_program_its_random_numbers(act):
+    """Batches are drawn between dropouts: with a rate of 0 nothing but the outputs tells the two apart."""
+    source = edited(PLAIN, ("nn.ReLU()", "nn.ReLU(), nn.Dropout(0.5)"), ("    opt.step()", "    opt.step()\n    print(i[:4].tolist())"))
+    wider, plain = act(source, "widen"), act(source)
+    assert applied(wider, "widen") and wider.losses != plain.losses and wider.output == plain.output
+
+
+def test_what_cannot_be_made_wider(act):
+    pair = edited(PLAIN, ("model(x[i])", "model(x[i])[0]"), ("for s in", "model = type('Two', (nn.Module,), {'__init__': lambda m, n: (nn.Module.__init__(m), "
+                  "setattr(m, 'n', n))[0], 'forward': lambda m, x: (m.n(x), x)})(model)\nfor s in"))
+    trace = act(pair, "widen")
+    assert "outputs cannot be added" in trace.conditions["widen"].why.en and trace.losses == act(pair).losses
+    by_hand = edited(PLAIN, ("opt = torch.optim.SGD(model.parameters(), lr=0.1)\n", ""), ("opt.zero_grad()", "model.zero_grad()"),
+                     ("opt.step()", "[p.data.sub_(0.1 * p.grad) for p in model.parameters()]"))
+    assert not_applicable(act, by_hand, "widen")

@@ -1,12 +1,15 @@
-"""Step 6: capacity, only now. Advice from the two curves; nothing is changed."""
+"""Step 6: capacity, only now. Advice from the two curves, and from a run at twice the width."""
 from __future__ import annotations
+
+from dataclasses import replace
+from statistics import mean
 
 from traindx.core.exams import Points, StepResult
 from traindx.core.text import Text, number
-from traindx.core.trials import Trace
+from traindx.core.trials import Condition, Trace
 from traindx.experiments.case import Case
 from traindx.experiments.proofs import curve
-from traindx.experiments.seeds import final_loss
+from traindx.experiments.seeds import LAST, final_loss
 
 STEPS = 1000
 GAP = 1.5  # validation against training loss from which the data are learnt by heart (rule of thumb)
@@ -21,25 +24,73 @@ UNDERFITS = Text("training loss still at {share} % of its start after {steps} st
                  "{steps} 步后训练损失还有起点的 {share}%：加宽模型或者训练更久可能有用")
 FINE = Text("training loss {train}, validation loss {valid}: no sign that capacity is what is missing",
             "训练损失 {train}，验证损失 {valid}：看不出缺的是容量")
-NOT_WIDENED = Text("The model was not widened: traindx does not rebuild a model inside an unmodified program. "
-                   "Double the width yourself, at the same seeds, and compare with `traindx exam --step seeds`.",
-                   "没有替你加宽模型：traindx 不会在未改动的程序里重建模型。请自己把宽度加倍、种子不变，再用 `traindx exam --step seeds` 比较。")
+LEARNS = Text("training loss {train}, {share} % of its start: no sign that capacity is what is missing",
+              "训练损失 {train}，是起点的 {share}%：看不出缺的是容量")
+WIDER = Text("twice as wide", "宽度加倍")
+WIDENED = Text("Twice as wide (a second copy of the model beside it, outputs added; the same batches, one run each): "
+               "after {steps} steps {loss} {before} -> {after}.",
+               "宽度加倍（旁边放一份模型副本，输出相加；batch 相同，各跑一次）：{steps} 步后{loss} {before} -> {after}。")
+HELPS = Text(" Try a wider model, and compare several seeds with `traindx exam --step seeds`.",
+             "可以试试更宽的模型，并用 `traindx exam --step seeds` 比较几个种子。")
+NO_HELP = Text(" More width is not what is missing.", "缺的不是宽度。")
+NOT_WIDENED = Text("It could not be made wider here: {why}", "这里没法替你加宽：{why}")
+ENDED = Text("that run ended by {error}", "那次运行因 {error} 结束")
+TRAINING_LOSS = Text("training loss", "训练损失")
+VALIDATION_LOSS = Text("validation loss", "验证损失")
+GAIN = 0.1  # of the loss, below which one run says nothing (rule of thumb)
 
 
 def examine(case: Case) -> StepResult:
-    trace = case.bench.one(TITLE, case.bench.plain.for_steps(STEPS))
-    if len(trace.losses) < 2 or not case.supervised:
-        return StepResult(6, "not-checked", NO_LOSS if len(trace.losses) < 2 else NOT_SUPERVISED)
-    curves: dict[str, Points] = {"training": curve(trace), "validation": [(step, loss) for step, loss in trace.validation]}
-    return StepResult(6, "passed", _advice(trace), next=NOT_WIDENED, curves={name: c for name, c in curves.items() if c})
+    plain = case.bench.plain.for_steps(STEPS)
+    if not case.supervised:
+        return StepResult(6, "not-checked", NOT_SUPERVISED)
+    trace, wider = case.bench.run(TITLE, [plain, plain.under(Condition("widen"))])
+    if len(trace.losses) < 2:
+        return StepResult(6, "not-checked", NO_LOSS)
+    curves: dict[str, Points] = {"training": curve(trace), "validation": list(trace.validation)}
+    if _is_wider(wider):
+        curves["training, twice as wide"] = curve(wider)
+    return StepResult(6, "passed", _advice(trace), next=_width(trace, wider), curves={name: c for name, c in curves.items() if c})
+
+
+def _is_wider(trace: Trace) -> bool:
+    state = trace.conditions.get("widen")
+    return state is not None and state.state == "applied" and len(trace.losses) > 1
+
+
+def _width(plain: Trace, wider: Trace) -> Text:
+    """What twice the width does to the loss that counts: validation where there is one. A wider model learns its training data faster
+    in any case, which helps only one that does not learn them.
+    """
+    steps = min(len(plain.losses), len(wider.losses))  # a busy machine may have cut one short
+    before, after = final_loss(_until(plain, steps)), final_loss(_until(wider, steps))
+    if not _is_wider(wider) or before is None or after is None:
+        state = wider.conditions.get("widen")
+        return NOT_WIDENED.fill(why=ENDED.fill(error=wider.error) if wider.error or state is None else state.why)
+    said = WIDENED.fill(steps=steps, loss=VALIDATION_LOSS if plain.validation else TRAINING_LOSS, before=number(before), after=number(after))
+    if not plain.validation and _left(plain) <= LEARNT:
+        return said
+    return said + (HELPS if before - after > GAIN * abs(before) else NO_HELP)
+
+
+def _until(trace: Trace, step: int) -> Trace:
+    return replace(trace, steps=trace.steps[:step], validation=[seen for seen in trace.validation if seen[0] <= step])
+
+
+def _train(trace: Trace) -> float:
+    return mean(trace.losses[-LAST:])
+
+
+def _left(trace: Trace) -> float:
+    """Share of the first loss that is left at the end."""
+    return _train(trace) / trace.losses[0] if trace.losses[0] > 0 else 0.0
 
 
 def _advice(trace: Trace) -> Text:
-    train = sum(trace.losses[-20:]) / len(trace.losses[-20:])
+    train, share = _train(trace), _left(trace)
     valid = final_loss(trace) if trace.validation else None
-    share = train / trace.losses[0] if trace.losses[0] > 0 else 0.0
     if valid is not None and train > 0 and valid > GAP * train:
         return OVERFITS.fill(valid=number(valid), train=number(train))
     if share > LEARNT:
         return UNDERFITS.fill(share=round(100 * share), steps=len(trace.losses))
-    return FINE.fill(train=number(train), valid="-" if valid is None else number(valid))
+    return LEARNS.fill(train=number(train), share=f"{100 * share:.2g}") if valid is None else FINE.fill(train=number(train), valid=number(valid))
