@@ -67,6 +67,49 @@ def test_the_statement_that_keeps(name, tmp_path):
     assert (site.line if site else None) == kept
 
 
+BREAKING = {
+    "a_function_in_the_call": """
+        def features(a):
+            return torch.cat([a, torch.log(a)], 1)  # breaks
+        loss = mse(net(features(x[rows])), y[rows])  # from
+    """,
+    "an_assignment_of_the_module": """
+        target = counts.log() - 1.5  # breaks
+        for rows in batches:
+            loss = mse(net(x[rows]), target[rows])  # from
+    """,
+    "by_two_names_above_a_function": """
+        raw = table / totals  # breaks
+        x = raw.float()
+        def train():
+            for rows in batches:
+                out = net(x[rows])  # from
+    """,
+    "a_loss_of_one_s_own_feeds_nothing": """
+        def loss_of(out, y):
+            return (out / y.norm()).log().mean()
+        for x, y in batches:
+            total.append(loss_of(net(x), y).item())  # from
+    """,
+    "what_the_model_gave_is_no_input": """
+        scale = torch.log(net(x))
+        value = y / 255.0
+        out = head(value)  # from
+    """,
+}
+
+
+@pytest.mark.parametrize("name", BREAKING)
+def test_the_line_that_can_break_what_is_fed(name, tmp_path):
+    text = BREAKING[name]
+    file = tmp_path / f"{name}.py"
+    file.write_text(textwrap.dedent(text))
+    lines = file.read_text().splitlines()
+    begin = next(i for i, line in enumerate(lines, 1) if "# from" in line)
+    breaking = [i for i, line in enumerate(lines, 1) if "# breaks" in line]
+    assert [site.line for site in source.breaks_before(str(file), begin)] == breaking
+
+
 def test_keys_that_are_read(tmp_path):
     file = tmp_path / "keys.py"
     file.write_text('state = load(path)\nstart = state["epoch"] + 1\nbest = state.get("best", 0)\nstate["written"] = 3\n')

@@ -63,6 +63,7 @@ class Group:
                 self.sample.append(fresh[: SAMPLE - self.sampled])
                 self.sampled += len(self.sample[-1])
 
+    @np.errstate(all="ignore")  # data that are not finite are a finding, not a warning in the program's output
     def _accumulate(self, fresh: Array) -> None:
         """Chan's update of mean and sum of squares by column."""
         count, mean = len(fresh), fresh.mean(axis=0)

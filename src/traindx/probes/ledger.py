@@ -343,14 +343,15 @@ class FedLedger(Probe):
         self._bad.add((model, what))
         flat = bad.reshape(len(bad), -1)
         delivered = self._arrivals.of(tensor)
+        site = call.loss_site if what == "target" else call.site
         self.session.emit(
             NonFiniteFed(
                 step=self.session.step,
                 model=model,
                 what=what,
-                site=call.loss_site if what == "target" else call.site,
+                site=site,
                 loader_site=delivered.site if delivered else None,
-                breaks=tuple(place for code in delivered.codes for place in source.breaks(code)) if delivered else (),
+                breaks=tuple(place for code in delivered.codes for place in source.breaks(code)) if delivered else _breaks_before(site),
                 nans=int(torch.isnan(values).sum()),
                 infinities=int(torch.isinf(values).sum()),
                 rows=tuple(flat.any(1).nonzero().reshape(-1)[:8].tolist()),
@@ -374,6 +375,11 @@ class FedLedger(Probe):
         for key, first in self._firsts.items():
             if (seen := first_of(key, first, step)) is not None:
                 emit(seen)
+
+
+def _breaks_before(site: Site | None) -> tuple[Site, ...]:
+    file = sites.file_of(site) if site else None
+    return source.breaks_before(file, site.line) if site and file else ()
 
 
 def caller() -> Site | None:

@@ -103,6 +103,11 @@ def at(filename: str, line: int, function: str = "") -> Site:
     return site
 
 
+def file_of(site: Site) -> str | None:
+    """The name under which Python knows the file of a line that was met."""
+    return next((file for (file, _), known in _sites.items() if known is site), None)
+
+
 def shown(filename: str) -> str:
     """Relative to the working directory when it lies below it."""
     if naming is not None and (name := naming(filename)) is not None:

@@ -93,6 +93,51 @@ def _breaks(node: ast.AST) -> TypeGuard[ast.expr]:
 
 
 @cache
+def breaks_before(file: str, line: int) -> tuple[Site, ...]:
+    """Such lines among what leads to the operands of the statement at ``line``, the nearest first: assignments above it in its function, then
+    in the module, and the functions of this file that they call. What is computed from a call of anything else (a model) is left out.
+    """
+    module = tree(file)
+    found = _statement_at(module, line) if module else None
+    if module is None or found is None:
+        return ()
+    function, statement = found
+    named = {each.name: each for each in _functions(module) if isinstance(each, ast.FunctionDef)}
+    earlier = [each for each in _statements(function) if each.lineno < line][::-1]
+    if function is not module:
+        earlier += list(_statements(module))[::-1]
+    return tuple(sites.at(file, number) for number in dict.fromkeys(_feeding(statement, earlier, named)))
+
+
+def _feeding(statement: ast.stmt, earlier: list[ast.stmt], named: dict[str, ast.FunctionDef]) -> Iterator[int]:
+    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    yield from _breaking_lines([value for call in calls for value in (*call.args, *(each.value for each in call.keywords))], named)
+    for other in earlier:
+        value = getattr(other, "value", None)
+        if value is not None and _targets(other) & names:
+            yield from _breaking_lines([value], named)
+            names |= {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+
+
+def _breaking_lines(values: list[ast.expr], named: dict[str, ast.FunctionDef]) -> Iterator[int]:
+    for value in values:
+        for node in ast.walk(value):
+            if not isinstance(node, ast.expr) or _calls_others(node, named):
+                continue
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in named:
+                yield from (inner.lineno for inner in ast.walk(named[node.func.id]) if _breaks(inner))
+            elif _breaks(node):
+                yield node.lineno
+
+
+def _calls_others(value: ast.expr, named: dict[str, ast.FunctionDef]) -> bool:
+    """Calls something that is neither of this file's functions nor a method of a tensor or a library: a model."""
+    return any(isinstance(node, ast.Call) and node is not value and isinstance(node.func, ast.Name) and node.func.id not in named
+               for node in ast.walk(value))
+
+
+@cache
 def keeper(file: str, line: int, graph: bool = True) -> Site | None:
     """The statement that keeps what ``line`` computed: ``x.append(loss)``, ``total += loss``, ``d[k] = loss``.
 

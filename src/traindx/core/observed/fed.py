@@ -166,7 +166,8 @@ class Labels(Observation):
 @dataclass(frozen=True, kw_only=True)
 class NonFiniteFed(Observation):
     """A batch with NaN or infinity in it. ``what`` is input or target; ``rows`` are positions in the batch, ``columns``
-    in a row (some). ``breaks``: lines of the dataset or the collate function that divide or take a root or logarithm.
+    in a row (some). ``breaks``: lines that divide or take a root or logarithm, of the dataset or the collate function, or, where no loader
+    delivered the batch, of what leads to it.
     """
 
     model: int

@@ -71,7 +71,7 @@ STEP = 3
 EXPLAINS = ("curve/plateau", "curve/noise-sized-gain")
 
 IN_STEP = 0.5  # of the steps since it first ran: it takes part in the training step itself
-FEWEST = 5  # forwards
+FEWEST = 5  # of them, each with such a forward: many batches after one step are an evaluation
 CAUSE = Text(
     "{model} learns nothing and only sets targets, yet it runs here in train mode: its dropout is at work.",
     "{model} 自己不学习，只提供目标，但它在这里处于训练模式：dropout 在起作用。")
@@ -94,7 +94,7 @@ def check(passes: list[ForwardPass], windows: list[Window] | None) -> Iterator[F
 def _sets_targets(each: ForwardPass, passes: list[ForwardPass]) -> bool:
     """No learner, run within the steps, and its output goes into no other model."""
     learns = each.learning or any(other.backward and other.last_step >= each.first_step for other in passes if other.model == each.model)
-    return (not learns and each.parameters > 0 and each.idle >= FEWEST and each.idle_windows >= IN_STEP * each.steps
+    return (not learns and each.parameters > 0 and each.idle_windows >= max(FEWEST, IN_STEP * each.steps)
             and each.fed_on < each.idle / 2)
 
 
