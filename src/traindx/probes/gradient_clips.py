@@ -42,8 +42,11 @@ def stepped(use: ScalerUse, owner: Owner) -> ScalerUse:
     passes = [each for life in owner.few for each in life.passes]
     for each in passes:
         each.use()  # a step that the scaler skips is not the program's loss
-    if passes and not any(each.scale for each in passes):
-        use = changed(use, unscaled_steps=use.unscaled_steps + 1, backward_site=passes[-1].source.site)
+    unscaled = [each for each in passes if not each.scale]
+    if unscaled and len(unscaled) == len(passes):
+        use = changed(use, unscaled_steps=use.unscaled_steps + 1, backward_site=unscaled[-1].source.site)
+    elif unscaled:
+        use = changed(use, mixed_steps=use.mixed_steps + 1, mixed_site=unscaled[-1].source.site)
     return use
 
 

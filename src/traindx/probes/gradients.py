@@ -19,7 +19,6 @@ from traindx.probes.gradient_clips import noted, scale_of, stepped
 from traindx.probes.gradient_lives import Life, Owner, Pass, Source, fingerprint, is_zero
 from traindx.probes.gradient_owners import Owners
 from traindx.probes.roots import batch_mean_weight, carries
-from traindx.probes.routine import detailed_step
 from traindx.probes.session import BackwardRun, ClipRun, ForwardRun, LossRun, Probe, ScalerRun, Session, StepRun
 from traindx.probes.writes import Writes
 
@@ -87,8 +86,8 @@ class Ledger(Probe):
         if self._blind:
             self._blind -= 1
             self._lines, self._zeroed_at = [], None
-        soon = detailed_step(step + 1)
-        self._owners.follow(soon or detailed_step(step + 2))
+        soon = self.session.looks_at(step + 1)
+        self._owners.follow(soon or self.session.looks_at(step + 2))
         if soon:
             self._say()
 
@@ -350,14 +349,16 @@ class Ledger(Probe):
     # -- clips and scalers ------------------------------------------------------------------------------------------
 
     def on_clip(self, run: ClipRun) -> None:
-        if self._blind or run.limit is None or run.limit == float("inf"):
-            return  # only the norm was wanted
+        if self._blind:
+            return
         known = [life for p in run.parameters if (life := self._owners.known(p)) is not None]
         lives = [life for life in known if self._owners.full or life.followed]
         if not lives:
             return
         for life in lives:
             self._clipped(life)
+        if run.limit is None or run.limit == float("inf"):
+            return  # only the norm was wanted
         timely = [life for life in lives if life.passes and not (self._is_by_hand(life) and self._moved(life))]
         key = id(run.site)
         use = self._clips.get(key) or ClipUse(

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Pro
 from traindx.probes.tensors import plain, tensors_in
 
 ALL_UP_TO = 64  # results of a line that are all watched; after them some 32 to each doubling, each standing for those after it, too
+RECENT = 8  # watched results that share those after them
 MOST_NODES = 20_000
 CENSUSES = 40
 CENSUS_EVERY = 64  # steps at least
@@ -31,13 +33,13 @@ def install(session: Session) -> None:
 
 class _Watched:
     """Hangs on an autograd node as a hook: alive as long as the node is, whoever holds it. It stands for ``weight`` results:
-    itself and those after it that are not watched (what is kept is let go in the order in which it came)."""
+    itself and its share of those after it that are not watched (what is kept is let go in the order in which it came)."""
 
     __slots__ = ("__weakref__", "reached", "step", "weight")
 
     def __init__(self, step: int) -> None:
         self.step = step
-        self.weight = 1
+        self.weight = 1.0
         self.reached = False
 
     def __call__(self, gradient: Tensor) -> None:
@@ -51,7 +53,7 @@ class _Stored:
     step: int
     memory: weakref.ref[Any]
     bytes: int
-    weight: int = 1
+    weight: float = 1.0
 
 
 @dataclass
@@ -66,16 +68,17 @@ class _Line:
     held: int = 0  # the latest of them that is watched
     graphs: list[weakref.ref[_Watched]] = field(default_factory=list)
     outputs: list[_Stored] = field(default_factory=list)
-    newest: list[Callable[[], _Watched | _Stored | None]] = field(default_factory=list)  # made of the latest that is watched
+    newest: deque[tuple[Callable[[], _Watched | _Stored | None], ...]] = field(default_factory=lambda: deque(maxlen=RECENT))
     censuses: list[Census] = field(default_factory=list)
     latest: int = 0  # step, and how many results it made
     in_latest: int = 0
 
     def stand_for(self, results: int) -> None:
-        """Results that are not watched count as the latest that is."""
-        for ref in self.newest:
-            if (watched := ref()) is not None:
-                watched.weight += results
+        """Results that are not watched count as the latest that are, in equal shares: one of two views may be kept, and not the other."""
+        for refs in self.newest:
+            for ref in refs:
+                if (watched := ref()) is not None:
+                    watched.weight += results / len(self.newest)
 
 
 class Survivors(Probe):
@@ -120,13 +123,12 @@ class Survivors(Probe):
             line.in_latest += 1
         else:
             line.latest, line.in_latest = step, 1
-        if made - line.held < (1 if made <= ALL_UP_TO else 1 << (made.bit_length() - 6)):
+        if made - line.held < _gap(made):
             line.stand_for(1)
             return
-        line.held, line.newest = made, []
+        line.held = made
         result = next(tensors_in(value, 1), None)
-        if result is not None and plain(result):
-            self._hold_weakly(line, result)
+        line.newest.append(tuple(self._hold_weakly(line, result)) if result is not None and plain(result) else ())
 
     def on_wake(self, missed: int, events: Mapping[Event, int]) -> None:
         """Results of steps that were let alone: the one that was watched before stands for them."""
@@ -136,19 +138,19 @@ class Survivors(Probe):
                 line.made += times
                 line.stand_for(times)
 
-    def _hold_weakly(self, line: _Line, result: Tensor) -> None:
+    def _hold_weakly(self, line: _Line, result: Tensor) -> Iterator[Callable[[], _Watched | _Stored | None]]:
         step = self.session.step
         if result.grad_fn is not None:
             watched = _Watched(step)
             result.register_hook(watched)
             line.graphs.append(weakref.ref(watched))
-            line.newest.append(weakref.ref(watched))
+            yield weakref.ref(watched)
         size = result.numel() * result.element_size()
         storage = result.untyped_storage()
         if line.what == "output" and size * 2 > storage.nbytes() and all(entry.memory() is not storage for entry in line.outputs[-2:]):
             stored = _Stored(step, weakref.ref(storage), size)
             line.outputs.append(stored)
-            line.newest.append(lambda: stored)
+            yield lambda: stored
 
     def on_tick(self, step: int) -> None:
         if (self.session.detailed or step - self._counted_at >= CENSUS_EVERY) and self._budget.allows():
@@ -192,6 +194,12 @@ class Survivors(Probe):
                 self.session.emit(GraphReach(step=step, site=run.site, carried_at=self._carried_at, nodes=nodes, back=step - began))
 
 
+def _gap(made: int) -> int:
+    """Results up to the next that is watched: scattered about its mean, for an even gap could hit one of two views every time."""
+    mean = 1 if made <= ALL_UP_TO else 1 << (made.bit_length() - 6)
+    return mean // 2 + (made * 2654435761 >> 16) % mean + mean % 2
+
+
 def _census(line: _Line, step: int, resident: int) -> Census | None:
     """Counts what is alive of the steps before the one that just ended; forgets the dead."""
     made = line.made - (line.in_latest if line.latest >= step else 0)
@@ -203,10 +211,11 @@ def _census(line: _Line, step: int, resident: int) -> Census | None:
     past = [watched for _, watched in graphs if watched.step < step]
     outputs = [entry for entry in line.outputs if entry.step < step]
     return Census(
-        step, made, graphs=min(made, sum(watched.weight for watched in past)),
-        whole=min(made, sum(watched.weight for watched in past if not watched.reached)),
+        step, made, graphs=min(made, round(sum(watched.weight for watched in past))),
+        whole=min(made, round(sum(watched.weight for watched in past if not watched.reached))),
         steps=len({watched.step for watched in past}), output_steps=len({entry.step for entry in outputs}),
-        outputs=min(made, sum(entry.weight for entry in outputs)), bytes=sum(entry.weight * entry.bytes for entry in outputs), resident=resident)
+        outputs=min(made, round(sum(entry.weight for entry in outputs))), bytes=round(sum(entry.weight * entry.bytes for entry in outputs)),
+        resident=resident)
 
 
 def _walk(node: Any) -> tuple[int, int]:

@@ -102,7 +102,7 @@ class Mixing(Probe):
             self._calls.append(_Call(run, lead, shapes))
 
     def _wanted(self, run: ForwardRun) -> bool:
-        due = 2 <= self.session.step <= LAST_STEP and not self._waiting and run.model not in self._settled
+        due = self.session.is_early(LAST_STEP) and not self._waiting and run.model not in self._settled
         return due and all(call.run.model != run.model for call in self._calls)
 
     def on_loss(self, run: LossRun) -> None:
@@ -379,7 +379,7 @@ def _blame(run: ForwardRun, batch: Batch) -> dict[str, Any]:
     runs = [Recorder() for _ in range(3)]
     for sample, watch in zip((None, 0, 1), runs):
         _output(run, sample, batch, watch)
-    names = [[(r.name, [v.shape for v in r.values]) for r in watch.results] for watch in runs]
+    names = [[(r.name, len(r.values)) for r in watch.results] for watch in runs]
     if names[0] != names[1] or names[0] != names[2] or not names[0]:
         return {}
     masks = [[(_changed(a, b), _changed(a, c)) for a, b, c in zip(one.values, two.values, three.values)]
@@ -389,19 +389,31 @@ def _blame(run: ForwardRun, batch: Batch) -> dict[str, Any]:
 
 
 def _last_mixing(results: list[Result], masks: list[list[tuple[Tensor, Tensor]]], batch: int) -> int | None:
-    """Backwards along operands whose samples are mixed, until an operation has none."""
-    at = next((i for i in range(len(results) - 1, -1, -1) if any(_mixed(pair, batch) for pair in masks[i])), None)
-    while at is not None:
+    """Backwards along operands whose samples are mixed, until an operation has none.
+
+    An operation that picks by value (rows of an expert) has a length that hangs on the samples: what it picked looks mixed and
+    is not its doing, so that such a way ends nowhere.
+    """
+    stack = [i for i in range(len(results)) if any(_mixed(pair, batch) for pair in masks[i])][-1:]
+    seen = set(stack)
+    while stack:
+        at = stack.pop()
         mixed = [index for index, place in results[at].inputs if index >= 0 and _mixed(masks[index][place], batch)]
-        if not mixed:
+        if not mixed and not _sized_by_values(results[at], masks[at]):
             return at
-        at = mixed[0]
+        stack += [index for index in reversed(mixed) if index not in seen]
+        seen.update(mixed)
     return None
 
 
 def _mixed(pair: tuple[Tensor, Tensor], batch: int) -> bool:
     touched = bool(pair[0].any()) and bool(pair[1].any())
-    return touched and apart(pair[0], pair[1], batch) is None
+    return touched and (pair[0].shape != pair[1].shape or apart(pair[0], pair[1], batch) is None)
+
+
+def _sized_by_values(result: Result, masks: list[tuple[Tensor, Tensor]]) -> bool:
+    """Shapes that differ from run to run are marked by a single True (see ``_changed``)."""
+    return any(mask.dim() == 0 < value.dim() for value, pair in zip(result.values, masks) for mask in pair)
 
 
 def _told(result: Result, masks: list[list[tuple[Tensor, Tensor]]], batch: Batch) -> dict[str, Any]:

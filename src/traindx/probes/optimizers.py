@@ -77,6 +77,8 @@ class _Steps:
             return
         run, self.run = self.run, None
         session.event("step", run.site, run.id)
+        if run.id not in session.stepped:
+            session.phase()
         session.stepped[run.id] = session.step
         session.call("after_step", run)
         session.tick()

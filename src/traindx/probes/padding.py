@@ -43,7 +43,7 @@ class Padding(Probe):
         self._widths: dict[int, set[int]] = {}
 
     def after_forward(self, run: ForwardRun) -> None:
-        if not self.session.detailed or not run.grad or run.failed or not 2 <= self.session.step <= LAST_STEP:
+        if not self.session.detailed or not run.grad or run.failed or not self.session.is_early(LAST_STEP):
             return
         lead = _token_grid(run)
         if lead is None:

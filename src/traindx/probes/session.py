@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["LONGEST_ACCUMULATION", "TRACED_STEPS", "BackwardRun", "Budget", "ClipRun", "ForwardRun", "Given", "LossRun", "Probe", "ReadRun",
            "ScalerRun", "Session", "StepRun"]  # all that a probe needs
 
+FIRST_STEPS = 8  # all of them are looked at closely
+PHASE_STEPS = 6  # those after the first of a new optimizer, too
 TRACED_STEPS = frozenset((1, 2, 3, 8, 32))  # whole op traces: few, they are the costly ones
 _clock = time.perf_counter
 LONGEST_ACCUMULATION = 512  # backwards without an optimizer step after which backwards count as steps
@@ -72,6 +74,8 @@ class Session:
         self.stepped: dict[int, int] = {}  # the last step of each optimizer
         self._backwards = 0  # since the last step
         self.detailed = True
+        self.phases = 0  # that began after the first steps: an optimizer stepped for the first time
+        self.new_until = 0  # the last step that is looked at closely because of it
         self.scoring = False  # an evaluation is under way: what is read may be its metric
         self.compiled = False
         self.tracing = False  # op by op, now
@@ -289,10 +293,24 @@ class Session:
         seconds, self._ticked = now - self._ticked, now
         if not self.detailed:
             self.routine.took(seconds, self._ours)
-        windows = self.routine.gap(self.step)
+        windows = self.routine.gap(self.step) if self.step > self.new_until else 0
         if windows > 1 and all(probe.rests() for probe in self.probes):
             self._coast(windows)
         self._ours = 0.0
+
+    def phase(self) -> None:
+        """An optimizer has stepped for the first time: a second training is seen as closely as the first, as often as there are doublings."""
+        if self.step > FIRST_STEPS and self.phases < self.step.bit_length() - FIRST_STEPS.bit_length() + 1:
+            self.phases += 1
+            self.new_until = self.step + PHASE_STEPS
+
+    def looks_at(self, step: int) -> bool:
+        """Whether probes may spend milliseconds on this step."""
+        return step <= self.new_until or detailed_step(step)
+
+    def is_early(self, last: int) -> bool:
+        """In the steps 2 to ``last`` of the run, or in the first ones of a new phase."""
+        return 2 <= self.step <= last or self.step <= self.new_until
 
     # -- the clock --------------------------------------------------------------------------------------------------
 
@@ -313,7 +331,7 @@ class Session:
         self.values = {}
         self.step = step + 1
         self._pace()
-        self.detailed = detailed_step(self.step)
+        self.detailed = self.looks_at(self.step)
         if self.detailed:
             self.windows.say_all()
         if self.looks and self.max_steps is not None and self.step > self.max_steps:

@@ -164,6 +164,8 @@ def _keeper(file: str, line: int, hops: int, ends: frozenset[str]) -> Site | Non
             found_here = sites.at(file, other.lineno, getattr(function, "name", "<module>"))
             if isinstance(function, ast.Module) or not _local_sum(other):
                 return found_here
+        if other is not statement and (given := _kept_by_callee(file, module, value, names, ends)) is not None:
+            return given
         if isinstance(other, (ast.Assign, ast.AugAssign)):
             names |= _targets(other)
     returned = isinstance(statement, ast.Return) or any(
@@ -176,6 +178,24 @@ def _local_sum(statement: ast.stmt) -> bool:
     """A name of the function is added to: it is gone with the call, unless the caller keeps what is returned."""
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     return all(isinstance(target, ast.Name) for target in targets)
+
+
+def _kept_by_callee(file: str, module: ast.Module, value: ast.expr, names: set[str], ends: frozenset[str]) -> Site | None:
+    """A function of the file is given the value and keeps it in something that outlives the call."""
+    for call in (node for node in ast.walk(value) if isinstance(node, ast.Call)):
+        owner = next((f for f in _functions(module) if isinstance(f, ast.FunctionDef) and f.name == called(call)), None)
+        if owner is None:
+            continue
+        heads = [argument.arg for argument in owner.args.args][1 if isinstance(call.func, ast.Attribute) else 0:]
+        bound = [*zip(heads, call.args), *((each.arg, each.value) for each in call.keywords if each.arg)]
+        inside = {head for head, argument in bound if _live(argument, names, ends)}
+        for statement in _statements(owner) if inside else ():
+            kept = getattr(statement, "value", None)
+            if kept is not None and _live(kept, inside, ends) and _accumulates(statement, ends) and not _local_sum(statement):
+                return sites.at(file, statement.lineno, owner.name)
+            if kept is not None and isinstance(statement, ast.Assign) and _live(kept, inside, ends):
+                inside |= _targets(statement)
+    return None
 
 
 def _kept_by_caller(file: str, module: ast.Module, name: str, hops: int, ends: frozenset[str]) -> Site | None:
@@ -223,7 +243,8 @@ def _accumulates(statement: ast.stmt, ends: frozenset[str]) -> bool:
     if isinstance(statement, ast.Assign):
         if any(isinstance(target, ast.Subscript) for target in statement.targets):
             return True
-        return _live(statement.value, _targets(statement), ends) and isinstance(statement.value, (ast.BinOp, ast.List, ast.Tuple, ast.Call))
+        return _live(statement.value, _targets(statement), ends) and isinstance(
+            statement.value, (ast.BinOp, ast.List, ast.Tuple, ast.Call, ast.Subscript))
     return False
 
 

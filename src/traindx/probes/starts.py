@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from traindx.core.observed import Site
 from traindx.core.observed.start import EqualUnits
-from traindx.probes import modules, patching, sites
+from traindx.probes import modules, patching, sites, source
 from traindx.probes.learning import leaves_of
 from traindx.probes.session import BackwardRun, ForwardRun, Probe, Session, StepRun
 from traindx.probes.tensors import number, plain, readable, shape_of
@@ -125,7 +125,10 @@ class Equals(Probe):
         if run.module in self._roots:
             return
         self._roots.add(run.module)
-        for module in run.module.modules():
+        self._learn_owners(run.module)
+
+    def _learn_owners(self, *roots: nn.Module) -> None:
+        for module in (module for root in roots or list(self._roots) for module in root.modules()):
             for name, parameter in module._parameters.items():
                 if parameter is not None:
                     self.owners.setdefault(self.session.ids.of(parameter), (weakref.ref(module), name))
@@ -158,6 +161,8 @@ class Equals(Probe):
         """Equal units are looked for once, when a parameter first holds a gradient and has not yet been moved by it."""
         if len(self._candidates) >= CANDIDATES or not parameter.is_floating_point():
             return
+        if key not in self.owners:
+            self._learn_owners()  # a layer may have been exchanged in a model that has run before
         owner, name = self.owner(parameter)
         if isinstance(owner, (nn.Embedding, nn.EmbeddingBag)):
             return
@@ -171,7 +176,7 @@ class Equals(Probe):
             last_step=self.session.step, moved=0.0, apart=0.0, graded=False,
             value=float(parameter.detach().reshape(-1)[0]),
             made_at=modules.made_at(owner) if owner is not None else None, set_by=filling.name if filling else "",
-            set_at=filling.site if filling and not filling.by_library else None)
+            set_at=filling.site if filling and not filling.by_library else _written_at(owner, name))
         start = units_of(parameter.detach(), axis).clone()
         self._candidates[key] = _Candidate(weakref.ref(parameter), start, axis, seen)
 
@@ -195,6 +200,13 @@ class Equals(Probe):
             seen, looks=seen.looks + 1, last_step=self.session.step, rate=rate, apart=apart(now, blocks),
             moved=float((now - candidate.start).abs().max()), graded=seen.graded or graded)
         self.session.emit(candidate.seen)
+
+
+def _written_at(owner: nn.Module | None, name: str) -> Site | None:
+    """The line of a user's module that makes a bare parameter."""
+    if owner is None or type(owner).__module__.startswith("torch."):
+        return None
+    return source.assigned_at(type(owner), name)
 
 
 def units_of(weight: Tensor, axis: int) -> Tensor:

@@ -22,6 +22,7 @@ MOST_LOGITS = 1 << 22
 OFFSETS = (0, 1, 2)
 LABELS = ("label", "target")  # arguments so named are compared with, not predicted from
 ENOUGH = 32  # targets compared
+SAME = 0.98  # of them
 RUNS_KEPT = 4
 
 
@@ -47,7 +48,8 @@ class Tokens(Probe):
         self._runs: list[ForwardRun] = []
         self._per_site: dict[Any, int] = {}
         self._calls = 0
-        self._open: tuple[TokenTargets, ForwardRun] | None = None
+        self._open: tuple[TokenTargets, ForwardRun, Tensor] | None = None
+        self._copied: tuple[ForwardRun, Tensor] | None = None  # the argument that equals the targets
         self._asked = False
 
     def before_forward(self, run: ForwardRun) -> None:
@@ -91,15 +93,13 @@ class Tokens(Probe):
                     if tensor.dim() >= 2:
                         yield int(tensor.shape[0]), int(tensor.shape[1])
 
-    def _inputs(self, target: Tensor) -> Iterator[Tensor]:
-        """Arguments of the latest forwards that may be sequences: neither labels nor the target itself."""
+    def _inputs(self) -> Iterator[tuple[ForwardRun, int, Tensor]]:
+        """Arguments of the latest forwards that may be sequences, and are no labels by their name."""
         for run in reversed(self._runs):
             for place, (name, value) in enumerate(named(run)):
                 a_label = name in ("y", "ys") or any(word in name for word in LABELS)
-                if a_label or not readable(value) or value.dim() < 2:
-                    continue
-                if place == 0 or not _one_memory(value, target):
-                    yield value.detach()
+                if not a_label and readable(value) and value.dim() >= 2:
+                    yield run, place, value
 
     def _tail_facts(self, run: LossRun, grid: Grid, tails: Tensor, valid: Tensor) -> dict[str, Any]:
         weight = run.arguments.get("weight")
@@ -112,13 +112,15 @@ class Tokens(Probe):
         return {"tail_token": token, "tail_share": float(counted.sum() / valid.sum()),
                 "tail_varies": bool(lengths.max() > lengths.min()),
                 "tail_loss_share": _loss_share(run, grid, counted, valid),
-                "input_tail_share": max((_input_tails(value, grid) for value in self._inputs(run.target)), default=0.0)}
+                "input_tail_share": max((_input_tails(value.detach(), grid) for _, place, value in self._inputs()
+                                         if place == 0 or not _one_memory(value, run.target)), default=0.0)}
 
     def _shift_facts(self, run: LossRun, grid: Grid, valid: Tensor) -> dict[str, Any]:
         """Both dimensions are tried as time: shifted along the samples nothing is equal."""
         best: dict[int, float] = {}
         compared = 0
-        for value in self._inputs(run.target):
+        self._copied = None
+        for forward, _, value in self._inputs():
             if value.is_floating_point() or value.dim() != 2 or value.unique().numel() < 3:
                 continue
             sequence = value.t() if grid.first else value
@@ -130,6 +132,8 @@ class Tokens(Probe):
                     if count >= ENOUGH:
                         compared = max(compared, count)
                         best[offset] = max(best.get(offset, 0.0), share)
+                        if offset == 0 and share > SAME:
+                            self._copied = forward, value
         return {"compared": compared, "equal": best or None}
 
     def _follow(self, run: LossRun, grid: Grid, tails: Tensor, seen: TokenTargets) -> None:
@@ -139,8 +143,8 @@ class Tokens(Probe):
             marks = (tails.t() if grid.first else tails).reshape(-1)
             output.register_hook(lambda gradient: self._weigh(seen, marks, gradient))
         equal = seen.equal or {}
-        if equal.get(0, 0) > 0.98 > equal.get(1, 0) and seen.grad and not self._asked and self._runs:
-            self._open = seen, self._runs[-1]
+        if self._copied is not None and equal.get(1, 0) < SAME and seen.grad and not self._asked:
+            self._open = seen, *self._copied
 
     def _weigh(self, seen: TokenTargets, marks: Tensor, gradient: Tensor) -> None:
         size = gradient.detach().abs().reshape(-1)
@@ -151,16 +155,16 @@ class Tokens(Probe):
     def before_backward(self, run: BackwardRun) -> None:
         if self._open is None:
             return
-        (seen, forward), self._open = self._open, None
+        (seen, forward, given), self._open = self._open, None
 
         def then(outcome: replay.Outcome) -> TokenTargets | None:
             return replace(seen, causal=outcome.value) if isinstance(outcome.value, bool) else None
 
         about = (forward.module, *tensors_in((forward.args, forward.kwargs)))
-        self._asked = replay.ask(self.session, "causality", lambda: is_causal(forward), then, about)
+        self._asked = replay.ask(self.session, "causality", lambda: is_causal(forward, given), then, about)
 
     def on_tick(self, step: int) -> None:
-        self._runs, self._open = [], None
+        self._runs, self._open, self._copied = [], None, None
 
 
 def named(run: ForwardRun) -> list[tuple[str, Any]]:
@@ -248,32 +252,35 @@ def _loss_share(run: LossRun, grid: Grid, tails: Tensor, valid: Tensor) -> float
     return float(each[marks[0]].sum()) / whole if whole > 0 else None
 
 
-def is_causal(run: ForwardRun) -> bool | None:
-    """In the child: exchanges the later half of every sequence with other tokens; do the earlier outputs stay?
+def is_causal(run: ForwardRun, given: Tensor) -> bool | None:
+    """In the child: exchanges the later half of the sequences ``given``; do the earlier outputs stay, and does the output at
+    the first exchanged token follow it? (A model that shifts inside does not see the token that it predicts.)
 
-    Along the dimension of the samples they always stay, so both are tried.
+    Along the dimension of the samples both always hold, so both dimensions are tried.
     """
     run.module.eval()
     answers = []
     with torch.no_grad():
-        base = _outputs(run, 0, False)
+        base = _outputs(run, given, None)
         for dim in (0, 1):
-            answers += [_stays(a, b, dim) for a, b in zip(base, _outputs(run, dim, True))
+            answers += [_follows(a, b, dim, given.shape[dim]) for a, b in zip(base, _outputs(run, given, dim))
                         if a.dim() >= 3 and a.shape == b.shape and a.shape[dim] > 2][:1]
     return all(answers) if answers and None not in answers else None
 
 
-def _stays(a: Tensor, b: Tensor, dim: int) -> bool | None:
-    """Whether the first half is unchanged; None where nothing is changed at all."""
+def _follows(a: Tensor, b: Tensor, dim: int, given: int) -> bool | None:
+    """Whether the first half is unchanged and what comes after it is not; None where nothing is changed at all."""
     difference = (a - b).abs() > 1e-5 * a.abs().max()
-    return not bool(difference.narrow(dim, 0, a.shape[dim] // 2).any()) if bool(difference.any()) else None
+    half = a.shape[dim] // 2
+    seen = a.shape[dim] != given or bool(difference.select(dim, half).any())
+    return seen and not bool(difference.narrow(dim, 0, half).any()) if bool(difference.any()) else None
 
 
-def _outputs(run: ForwardRun, dim: int, change: bool) -> list[Tensor]:
+def _outputs(run: ForwardRun, given: Tensor, dim: int | None) -> list[Tensor]:
     torch.manual_seed(0)
 
     def changed(value: Any) -> Any:
-        if not isinstance(value, Tensor) or value.is_floating_point() or value.dim() != 2 or not change:
+        if value is not given or dim is None:
             return value.detach().clone() if isinstance(value, Tensor) else value
         half = value.shape[dim] // 2
         copy = value.clone()

@@ -117,8 +117,9 @@ class ClipUse(Observation):
 class ScalerUse(Observation):
     """How a GradScaler was used. ``key`` is ``scaler-<id>``.
 
-    ``unscaled_steps``: ``scaler.step`` on gradients none of whose backwards began at a scaled loss. ``direct_steps``:
-    ``optimizer.step`` itself, on gradients that were scaled and not unscaled.
+    ``unscaled_steps``: ``scaler.step`` on gradients none of whose backwards began at a scaled loss; ``mixed_steps``: some did,
+    some (the latest of them at ``mixed_site``) did not. ``direct_steps``: ``optimizer.step`` itself, on gradients that were scaled
+    and not unscaled.
     """
 
     id: int
@@ -126,12 +127,14 @@ class ScalerUse(Observation):
     steps: int = 0
     updates: int = 0
     unscaled_steps: int = 0
+    mixed_steps: int = 0
     direct_steps: int = 0
     scale: float | None = None
     scale_site: Site | None = None
     step_site: Site | None = None
     direct_site: Site | None = None
     backward_site: Site | None = None
+    mixed_site: Site | None = None
     first: int = 0
 
 

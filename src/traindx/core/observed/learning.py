@@ -146,3 +146,14 @@ class FlagMissed(Observation):
     elements: int
     total: int
     site: Site | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointCut(Observation):
+    """A line that recomputes something in the backward (re-entrant checkpointing) although no input of it requires a gradient.
+
+    ``key`` names the line; such calls under ``no_grad`` are among the ``count``.
+    """
+
+    site: Site | None
+    count: int

@@ -35,7 +35,8 @@ from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed import Site
-from traindx.core.observed.learning import Leaf
+from traindx.core.observed.gradients import GradientUse
+from traindx.core.observed.learning import CheckpointCut, Leaf
 from traindx.core.observed.ops import Op
 from traindx.core.observed.program import BackwardCall, ForwardSeen
 from traindx.core.text import Text
@@ -80,6 +81,15 @@ ALL = Text("Backward starts from a tensor that no parameter led to: nothing gets
            "反向传播的起点与任何参数都不相连：没有参数能得到梯度（{op} 切断了计算图）。")
 SOME = Text("{op} cuts the graph: {names} ({count} trainable elements) run in the forward but never get a gradient.",
             "{op} 切断了计算图：{names}（{count} 个可训练元素）参与前向，却从来没有梯度。")
+IN_VAIN = Text("{op} cuts the graph: {name}.step() ran {steps} times, but no gradient has ever come to its parameters.",
+               "{op} 切断了计算图：{name}.step() 执行了 {steps} 次，它的参数却从来没有得到过梯度。")
+CHECKPOINT = Text(
+    "No input of this checkpointed part requires a gradient, so it is never recomputed: {names} ({count} trainable elements) get no gradient.",
+    "这段 checkpoint 的输入都不需要梯度，所以反向传播时不会重算它：{names}（{count} 个可训练元素）得不到梯度。")
+FIX_CHECKPOINT = Text("Pass use_reentrant=False (or give it an input that requires a gradient).",
+                      "传入 use_reentrant=False（或者让它的某个输入需要梯度）。")
+EMPTY = Text("steps that found no gradient", "没有找到梯度的更新次数")
+STEPS_ASKED = 10
 FIX = Text("Keep the values in torch up to the loss, without {op} in between.", "到损失为止都让数值留在 torch 里，中间不要用 {op}。")
 GRADED = Text("backwards after which these parameters had a gradient", "反向传播之后这些参数有梯度的次数")
 ROOT = Text("graph behind the tensor that backward starts from", "反向传播起点背后的计算图")
@@ -87,27 +97,62 @@ SOMETHING = Text("an operation", "某个运算")
 
 
 def check(learners: Learners, traces: TrainingTraces | None, backwards: list[BackwardCall] | None,
-          forwards: list[ForwardSeen] | None) -> Iterator[Finding]:
+          forwards: list[ForwardSeen] | None, uses: list[GradientUse] | None,
+          checkpoints: list[CheckpointCut] | None) -> Iterator[Finding]:
     calls = [call for call in backwards or [] if call.accumulate]
     if len(calls) >= ENOUGH and all(not call.root_op for call in calls):
         yield _all_cut(calls[0], traces, forwards or [], learners)
         return
     lost = [leaf for leaf in learners.leaves.values() if _is_lost(leaf, learners)]
+    inside = [leaf for leaf in lost if leaf.ran == 0]
+    if checkpoints and inside:
+        yield _not_recomputed(checkpoints[0], inside, learners)
+        return
     for trace in traces.traces if traces and lost else []:
         if (cut := find_cut(trace, {leaf.id for leaf in lost})) is not None:
             op, ids = cut
             yield _some_cut(op, [leaf for leaf in lost if leaf.id in ids], learners, calls, forwards or [])
             return
-    unheard = [leaf for leaf in lost if leaf.ran == 0]
-    if traces and unheard and (forward := _fed_from(traces, {leaf.id for leaf in unheard})) is not None:
-        yield _some_cut(forward, unheard, learners, calls, forwards or [])
+    if traces and inside and (forward := _fed_from(traces, {leaf.id for leaf in inside})) is not None:
+        yield _some_cut(forward, inside, learners, calls, forwards or [])
+    elif traces and not lost:
+        yield from _starved(uses or [], learners, traces)
+
+
+def _starved(uses: list[GradientUse], learners: Learners, traces: TrainingTraces) -> Iterator[Finding]:
+    """Optimizers that step in vain, for a gradient goes to copies of their parameters (weights that adapt, in meta-learning)."""
+    held = {made.id: {id for group in made.parameters for id in group} for made in learners.optimizers}
+    for use in uses:
+        if use.optimizer and use.steps >= STEPS_ASKED and use.empty_steps == use.steps and use.backwards_in_program:
+            cuts = (found for trace in traces.traces if (found := find_cut(trace, held.get(use.optimizer, set()))) is not None)
+            if (cut := next(cuts, None)) is not None:
+                yield _in_vain(use, cut[0])
+
+
+def _in_vain(use: GradientUse, op: Op) -> Finding:
+    return Finding(
+        cause=IN_VAIN.fill(op=_say(op), name=use.class_name, steps=use.steps), fix=FIX.fill(op=_say(op)), where=op.site,
+        also=tuple(site for site in (use.step_site, use.made_at) if site is not None),
+        evidence=(Evidence(EMPTY, f"{use.empty_steps} / {use.steps}", "0"),), first_step=use.first_step)
+
+
+def _not_recomputed(checkpoint: CheckpointCut, lost: list[Leaf], learners: Learners) -> Finding:
+    return Finding(
+        cause=CHECKPOINT.fill(names=learners.listed(lost), count=elements(lost)), fix=FIX_CHECKPOINT, where=checkpoint.site,
+        also=sites_of(learners, lost)[:2],
+        evidence=(Evidence(GRADED, f"0 / {min(leaf.walks for leaf in lost)}", Text("every one", "每一次")),), first_step=1)
 
 
 def _is_lost(leaf: Leaf, learners: Learners) -> bool:
     """Meant to learn (an optimizer that steps holds it), used in forwards, never given a gradient, never moved by hand."""
     held = any(leaf.id in group for made in learners.stepped() for group in made.parameters)
     return (held and leaf.requires_grad and leaf.ran + leaf.ran_without_grad >= ENOUGH and leaf.ran_in_train > 0
-            and leaf.graded == 0 and leaf.walks >= ENOUGH and leaf.changed == 0 and not leaf.pretrained)
+            and leaf.graded == 0 and leaf.walks >= ENOUGH and (leaf.changed == 0 or _reached(leaf)) and not leaf.pretrained)
+
+
+def _reached(leaf: Leaf) -> bool:
+    """The graph leads to it, yet its gradient is exactly 0 each time: a step then writes the same values, or only decays them."""
+    return leaf.took_part >= ENOUGH
 
 
 def find_cut(trace: Trace, lost: set[int]) -> tuple[Op, set[int]] | None:

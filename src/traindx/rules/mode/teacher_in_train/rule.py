@@ -86,7 +86,8 @@ def check(passes: list[ForwardPass], windows: list[Window] | None) -> Iterator[F
     learners = any(each.backward for each in passes)
     told = {event.who for window in windows or [] for event in window.events if event.what == "train"}
     for each in passes:
-        meant = each.model in told and each.twin_of  # Mean Teacher: a moving average of the student, switched on purpose
+        # a moving average of the student: switched on purpose (Mean Teacher), or by the statistics of its batches (BYOL, MoCo)
+        meant = each.twin_of and (each.model in told or each.batch_stats)
         if learners and not meant and _sets_targets(each, passes) and each.dropping and each.training:
             yield _finding(each)
 

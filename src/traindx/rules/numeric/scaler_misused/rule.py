@@ -82,6 +82,9 @@ EXPERIMENT = "fp32"
 
 UNSCALED = Text("backward() starts from the unscaled loss, but scaler.step() divides its gradients by {scale} ({count} of {steps} steps).",
                 "backward() 从没有放大的损失开始，scaler.step() 却把梯度除以 {scale}（{steps} 步中的 {count} 步）。")
+MIXED = Text("One backward() of the step starts from a loss that was not scaled: scaler.step() divides its gradients by {scale}, too, "
+             "so that this loss has next to no weight ({count} of {steps} steps).",
+             "同一步里有一个 backward() 从没有放大的损失开始：scaler.step() 把它的梯度也除以 {scale}，这一项损失就几乎不起作用（{steps} 步中的 {count} 步）。")
 DIRECT = Text("optimizer.step() is called directly on gradients that are still multiplied by {scale} ({count} steps).",
               "直接调用了 optimizer.step()，而梯度还乘着 {scale}（{count} 步）。")
 NO_UPDATE = Text("scaler.update() is never called: the second scaler.step() raises.", "从未调用 scaler.update()：第二次 scaler.step() 会报错。")
@@ -98,6 +101,9 @@ def check(uses: list[ScalerUse], ended: Ended | None) -> Iterator[Finding]:
         if use.unscaled_steps >= STEPS_ASKED and use.unscaled_steps >= use.steps / 2:
             cause = UNSCALED.fill(scale=scale, count=use.unscaled_steps, steps=use.steps)
             yield _finding(cause, SCALE_IT, use.unscaled_steps, use.first, use.backward_site, use.step_site)
+        elif use.mixed_steps >= STEPS_ASKED and use.mixed_steps >= use.steps / 2:
+            cause = MIXED.fill(scale=scale, count=use.mixed_steps, steps=use.steps)
+            yield _finding(cause, SCALE_IT, use.mixed_steps, use.first, use.mixed_site, use.step_site)
         elif use.direct_steps >= STEPS_ASKED:
             cause = DIRECT.fill(scale=scale, count=use.direct_steps)
             yield _finding(cause, STEP_IT, use.direct_steps, use.first, use.direct_site, use.scale_site)
