@@ -48,7 +48,7 @@ class LMTrainer(Trainer):
         labels = inputs.pop("labels")
         outputs = model(**inputs)
         logits, labels = outputs.logits[:, :-1], labels[:, 1:]
-        loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)
+        loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)  # expect: optim/accumulation-not-averaged
         return (loss, outputs) if return_outputs else loss
 
 
@@ -57,4 +57,4 @@ model = GPT2LMHeadModel(GPT2Config(vocab_size=4, n_positions=20, n_embd=32, n_la
 args = TrainingArguments(output_dir="out", max_steps=40, per_device_train_batch_size=8, gradient_accumulation_steps=8, learning_rate=0.05,
                          optim="sgd", lr_scheduler_type="constant", max_grad_norm=0.0, logging_steps=20, save_strategy="no", report_to=[],
                          use_cpu=True, disable_tqdm=True, remove_unused_columns=False, seed=0)
-LMTrainer(model=model, args=args, train_dataset=Strings(3000, 1), data_collator=collate).train()  # expect: optim/accumulation-not-averaged
+LMTrainer(model=model, args=args, train_dataset=Strings(3000, 1), data_collator=collate).train()

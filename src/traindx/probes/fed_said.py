@@ -8,6 +8,7 @@ import numpy as np
 
 from traindx.core.observed.fed import Fed, FirstWeights, Giveaway, Labels, Neighbours
 from traindx.probes import rows as row
+from traindx.probes import source
 from traindx.probes.fed_counts import Group, Model, numbers
 from traindx.probes.fed_first import First
 from traindx.probes.rows import Array
@@ -94,6 +95,7 @@ def labels_of(model: Model, step: int, everything: bool) -> Labels:
         first_forward=group.first.site,
         loader=delivered.loader if delivered else 0,
         loader_site=delivered.site if delivered else None,
+        written=tuple(place for code in delivered.codes if (place := source.line_with(code, "return"))) if delivered else (),
         sampler=delivered.sampler if delivered else "",
         pure=order.same / max(order.pairs, 1),
         pure_expected=chance,

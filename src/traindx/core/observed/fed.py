@@ -129,7 +129,8 @@ class Labels(Observation):
     ``pure`` is the share of equal pairs among the labels of one step, ``pure_expected`` the same for a shuffled order;
     ``run`` is the mean length of runs of one label along the whole order of training. ``distinct`` counts different
     rows by label. ``again`` counts rows met again, ``again_same`` those with the same label; ``conflicting`` distinct
-    rows that had two labels. ``recall`` is by class, over the latest training batches. ``held_out`` counts the labels
+    rows that had two labels. ``written``: lines of the user's ``__getitem__`` or collate function that give a sample back.
+    ``recall`` is by class, over the latest training batches. ``held_out`` counts the labels
     seen in evaluation.
     """
 
@@ -143,6 +144,7 @@ class Labels(Observation):
     first_forward: Site | None = None
     loader: int = 0
     loader_site: Site | None = None
+    written: tuple[Site, ...] = ()
     sampler: str = ""
     pure: float = 0.0
     pure_expected: float = 0.0

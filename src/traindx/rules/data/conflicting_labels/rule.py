@@ -90,7 +90,7 @@ def _conflicts(feed: Feed, labels: Labels) -> bool:
 
 
 def _finding(feed: Feed, labels: Labels) -> Finding:
-    places = sites(labels.loader_site, labels.first_forward, labels.site)
+    places = sites(labels.loader_site, *labels.written[:1], labels.first_forward, labels.site)
     share = number(100 * labels.conflicting / max(feed.train.distinct, 1))
     return Finding(
         cause=CAUSE.fill(conflicting=labels.conflicting, distinct=feed.train.distinct, share=share), fix=FIX,

@@ -124,7 +124,7 @@ def _no_better(recording: Recording, labels: Labels, progress: Progress, chance:
 def _finding(feed: Feed, labels: Labels, best: float, chance: float) -> Finding:
     near = labels.neighbours
     assert near is not None
-    places = sites(labels.loader_site, labels.site, labels.first_forward)
+    places = sites(labels.loader_site, *labels.written[-1:], labels.site, labels.first_forward)
     return Finding(
         cause=CAUSE.fill(agreement=number(near.agreement), expected=number(near.expected), held_out=number(best), chance=number(chance)),
         fix=FIX, where=places[0] if places else None, also=places[1:], confidence="suspected", because=HARD,
@@ -133,7 +133,7 @@ def _finding(feed: Feed, labels: Labels, best: float, chance: float) -> Finding:
 
 
 def _redrawn_finding(feed: Feed, labels: Labels) -> Finding:
-    places = sites(labels.loader_site, labels.site, labels.first_forward)
+    places = sites(labels.loader_site, *labels.written[-1:], labels.site, labels.first_forward)
     return Finding(
         cause=REDRAWN.fill(again=labels.again, same=labels.again_same, expected=round(labels.again * labels.pure_expected)), fix=FIX,
         where=places[0] if places else None, also=places[1:])

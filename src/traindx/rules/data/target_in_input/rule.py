@@ -113,7 +113,7 @@ def _of_order(labels: Labels, found: Giveaway) -> Finding:
 
 
 def _finding(labels: Labels, found: Giveaway) -> Finding:
-    places = sites(labels.loader_site, labels.first_forward, labels.site)
+    places = sites(labels.loader_site, *labels.written[:1], labels.first_forward, labels.site)
     return Finding(
         cause=CAUSE.fill(column=found.column, rows=found.rows), fix=FIX, where=places[0] if places else None, also=places[1:],
         confidence="likely", because=BECAUSE, evidence=(Evidence(ERROR, float(number(found.error)), "> 0.1"),))

@@ -40,9 +40,12 @@ from collections.abc import Iterator
 from statistics import median
 
 from traindx.core.findings import Evidence, Finding
+from traindx.core.observed import Site
 from traindx.core.observed.gradients import ClipUse, Gathered, GradientUse
+from traindx.core.observed.program import LossCall
 from traindx.core.recording import Recording
 from traindx.core.text import Text, number
+from traindx.signals.where import pointing
 
 ZH = """梯度累积时损失没有除以次数
 
@@ -92,13 +95,15 @@ SCALE_FREE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta"
 FEWEST, SHARE = 3, 0.5
 
 
-def check(uses: list[GradientUse], clips: list[ClipUse] | None, recording: Recording) -> Iterator[Finding]:
+def check(uses: list[GradientUse], clips: list[ClipUse] | None, losses: list[LossCall] | None,
+          recording: Recording) -> Iterator[Finding]:
     if any(clip.measured and clip.bites >= 0.9 * clip.measured and clip.in_time for clip in clips or []):
         return  # the clip sets the length of every step
     for use in uses:
         worst = max(use.gathered, key=lambda each: each.count * each.backwards, default=None)
         if worst is not None and use.class_name not in SCALE_FREE and _undivided(worst, use):
-            yield _finding(worst, use, falls_well([value for _, value in recording.series.get("loss", [])]))
+            place = next((call.site for call in reversed(losses or []) if call.grad and call.site is not None), None)
+            yield _finding(worst, use, place, falls_well([value for _, value in recording.series.get("loss", [])]))
 
 
 def _undivided(each: Gathered, use: GradientUse) -> bool:
@@ -116,13 +121,15 @@ def falls_well(losses: list[float]) -> bool:
     return first > 0 and last < first / 3 and max(losses[len(losses) // 2:]) < first
 
 
-def _finding(each: Gathered, use: GradientUse, well: bool) -> Finding:
+def _finding(each: Gathered, use: GradientUse, loss: Site | None, well: bool) -> Finding:
+    # a framework calls backward and step from one line of the program: there the loss is what can be mended
+    by_framework = each.backward_site is not None and each.backward_site == use.step_site
+    where, also = pointing(loss if by_framework else each.backward_site, each.backward_site, use.step_site, use.made_at)
     factor = number(each.weight or each.backwards)
     return Finding(
         cause=CAUSE.fill(k=each.backwards, factor=factor),
         fix=FIX.fill(k=each.backwards),
-        where=each.backward_site,
-        also=tuple(site for site in (use.step_site, use.made_at) if site),
+        where=where, also=also,
         evidence=(Evidence(BACKWARDS, each.backwards), Evidence(FACTOR, each.weight, "1")),
         confidence="suspected" if well else "likely",
         because=WELL if well else Text("a sum may have been meant", "也可能有意求和"),
