@@ -17,6 +17,9 @@ from traindx.reporters import exam_html, exam_json, exam_terminal, exam_words
 from traindx.reporters import json as json_report
 from traindx.reporters.layout import width
 from traindx.reporters.overlay import overlay
+from traindx.runs import exams
+from traindx.runs import page as runs_page
+from traindx.runs.reading import Run
 
 EVIL = "<script>alert('x')</script>\x1b[31m&\""
 
@@ -85,3 +88,38 @@ def test_overlay_draws_divergence_and_gives_one_colour_to_an_arm():
     drawn = overlay({"as written, seed 0": [(1, 1.0), (2, 2.0)], "as written, seed 1": [(1, 1.1), (2, math.inf)], "changed, seed 0": [(1, 1.0), (2, 0.1)]})
     assert drawn.count('class="cross"') == 1 and len(set(re.findall(r"stroke:(#\w+)", drawn))) == 2
     assert overlay({}) == overlay({"a": [(1, math.nan)]}) == ""
+
+
+def test_a_run_tells_what_experiments_said_of_it(report, tmp_path):
+    """Written as JSON and read back: the same curves, sentences in both languages; each proof stands once, at its finding or its step."""
+    folder = tmp_path / "runs" / "2026-01-01-0900-x"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps({"schema": 1, "script": "train.py", "status": "finished", "steps": 0}))
+    (folder / "exam.json").write_text(json.dumps(exam_json.document(report, "en")))
+    run = Run(folder)
+    exam = exams.exam_of(run, tmp_path / "runs")
+    assert [step.title.en for step in exam.steps] == ["0 overfit one batch", "1 data and labels", "2 loss and output"]
+    assert exam.steps[0].why == report.steps[0].why and exam.steps[2].tried[0].proof == report.steps[2].findings[0].proof
+    assert [one.rule for one in exam.refuted] == ["optim/lr-too-high"]
+    page = runs_page.render(run, {}, "zh", tmp_path / "runs")
+    assert page.count("<svg") == 3 and "8 个样本记住了" in page and "后期水平 1.9" in page and "改动后" in page
+    proof = json_report.proof_as_json(finding().proof, "en")
+    stands = {"findings": [{"rule": "loss/double-softmax", "level": "error", "title": "t", "proof": proof}], "refuted": []}
+    assert runs_page.render(run, stands, "zh", tmp_path / "runs").count("<svg") == 3
+
+
+def test_curves_survive_json_with_their_nan_and_infinities():
+    curves = {"a": [(1.0, 2.0), (2.0, math.inf), (3.0, -math.inf)], "b": [(1.0, math.nan), (2.5, 1e-9)]}
+    kept = exams.curves_from(json.loads(json.dumps(json_report.curves_as_json(curves))))
+    assert repr(kept) == repr(curves)
+
+
+@pytest.mark.parametrize("told", [{}, {"curves": [1]}, {"curves": {"a": 3, "b": [[1], [None, 2], ["x", 1], [True, 1]]}}, {"curves": {"a": []}, "nonfinite": 7}])
+def test_what_is_no_curve_is_left_out(told):
+    assert exams.curves_from(told) == {}
+
+
+def test_a_stranger_s_numbers_are_drawn_or_dropped():
+    kept = exams.curves_from({"curves": {"a": [[1, 10**400], [2, "x"], [3, None]], **{f"c{at}": [[1, 1]] for at in range(99)}}})
+    assert kept["a"][0] == (1.0, math.inf) and math.isnan(kept["a"][1][1]) and len(kept) == exams.MOST_CURVES
+    assert exams.tried_in([{"rule": "x", "proof": {"outcome": "perhaps"}}, {"proof": 3}, "row"]) == ()

@@ -56,3 +56,24 @@ def test_the_page_has_every_section_in_both_languages(name):
         assert len(rule.page(language).title) <= 72
     assert any("一" <= letter <= "鿿" for letter in rule.page("zh").title)
     assert rule.level in ("error", "warning", "note") and 0 <= rule.step <= 6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_languages_show_the_same_code_before_and_after(name):
+    """Only comments are translated."""
+    rule = all_rules()[name]
+    english = code_in(rule.page("en").sections["Fix"], "Before:|After:")
+    assert code_in(rule.page("zh").sections["怎么改"], "改前：|改后：") == english and len(english) == 2 and all(english)
+
+
+def code_in(section, heads):
+    parts = re.split(rf"^(?:{heads})$", section, flags=re.MULTILINE)[1:]
+    return [[re.sub(r"\s*# .*", "", line) for line in part.splitlines() if line.strip()] for part in parts]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_chinese_prose_is_set_as_chinese(name):
+    """A half-width space between Chinese and Latin; full-width punctuation; 「」 for quotes."""
+    prose = "\n".join(line for line in all_rules()[name].module.ZH.splitlines() if not line.startswith("    "))
+    wrong = r"[一-鿿][A-Za-z0-9`]|[A-Za-z0-9`][一-鿿]|[一-鿿][,;:!?]|[一-鿿] [一-鿿]|[（）：，。；] |[“”]"
+    assert re.findall(wrong, re.sub(r"\[[^\]]*\]", "", prose)) == []

@@ -111,7 +111,7 @@ def test_the_export_holds_the_same_in_few_bytes(toys):
     found = compact_all(toys, rules)
     assert list(found) == rules and len(json.dumps(found, allow_nan=False, ensure_ascii=False)) < 6000
     good, bad = found[rules[0]]["curves"]
-    assert bad["role"] == "bad" and bad["y"] == list(draw(toys.toy(rules[0])).chart.series[1].y) and bad["name"][1] == "有毛病的程序"
+    assert bad["role"] == "bad" and bad["y"] == list(draw(toys.toy(rules[0])).chart.series[1].y) and bad["name"][1] == "带病的程序"
     assert found[rules[1]]["curves"][1]["y"] == [None] and good["x"][0] == 1
 
 

@@ -1,8 +1,10 @@
 """What does not need a browser: ports, bad input, records of every kind, and how large ones are read."""
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import shutil
 import socket
 import subprocess
 
@@ -11,6 +13,7 @@ import pytest
 from studio.serving import command, serve, surroundings
 from traindx.errors import UsageError
 from traindx.studio import describing, records
+from traindx.studio.asking import Studio
 from traindx.studio.exporting import bundle, dumped, packed
 
 
@@ -89,6 +92,39 @@ def test_a_large_record_is_told_from_its_report(runs_dir, monkeypatch):
     monkeypatch.setattr(records, "MOST_BYTES", 10)
     found = records.page(runs_dir, "2026-01-01-0900-softmax")
     assert found["findings"][0]["rule"] == "loss/double-softmax" and found["figures"] and "large" in json.dumps(found["remarks"])
+
+
+def test_a_run_shows_what_experiments_said_with_the_curves_before_and_after(runs_dir, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(runs_dir / "2026-01-01-0900-softmax", folder)
+    curves = {"as written, seed 0": [[1, 1.0], [2, 2.0]], "changed, seed 0": [[1, 1.0], [2, 0.5]]}
+    proof = {"outcome": "proved", "experiment": "logits-instead", "effect": 1.9, "spread": 0.2, "why": "late level", "why_in": {"en": "late level", "zh": "后期水平"}}
+    steps = [{"step": 0, "name": "overfit", "verdict": "passed", "why": "learnt", "curves": {"one batch": [[1, 1.0], [2, 0.1]]}, "findings": []},
+             {"step": 2, "name": "output", "verdict": "failed", "why": "stands", "curves": {}, "findings": [{"rule": "loss/double-softmax", "proof": {**proof, "curves": curves}}]}]
+    (folder / "exam.json").write_text(json.dumps({"schema": 1, "date": "2026-01-01", "steps": steps, "refuted": [{"rule": "optim/lr-too-high", "proof": {**proof, "outcome": "refuted"}}]}))
+    found = records.page(tmp_path, "run")
+    json.dumps(found, allow_nan=False)
+    told = found["findings"][0]["proof"]
+    assert "late level" in told["said"]["$"][0] and "后期水平" in told["said"]["$"][1]
+    assert [trace["y"] for trace in told["figure"]["data"]] == [[1.0, 2.0], [1.0, 0.5]]
+    assert [step["verdict"] for step in found["exam"]["steps"]] == ["passed", "failed"] and found["exam"]["steps"][1]["tried"] == []
+    assert found["exam"]["steps"][0]["figure"]["data"][0]["y"] == [1.0, 0.1]
+    assert [one["rule"] for one in found["refuted"]] == ["optim/lr-too-high"] and found["refuted"][0]["figure"] is None
+
+
+def test_a_catalogue_that_failed_is_asked_for_anew(tmp_path):
+    async def scene():
+        studio = Studio(tmp_path)
+        answers = [b'{"error": "slow"}', b'{"answer": {"labs": [{"name": "bowl", "light": true}]}}']
+
+        async def ask(job):
+            return answers.pop(0)
+        studio.quick.ask = ask
+        first = await studio.catalogue()
+        await asyncio.sleep(0)
+        return first, await studio.catalogue(), await studio.catalogue(), studio.light
+    first, second, third, light = asyncio.run(scene())
+    assert b"slow" in first and b"bowl" in second and third == second and light == {"bowl"}
 
 
 def test_two_languages_become_one_document():

@@ -132,7 +132,7 @@ def _show(options: argparse.Namespace) -> int:
         print("\n".join(page(found, report, options.language, style_for(sys.stdout), columns_of(sys.stdout))))
     if options.html:
         from traindx.runs.page import render
-        _write(options.html, render(found, report, options.language))
+        _write(options.html, render(found, report, options.language, options.folder))
     return 0
 
 

@@ -9,7 +9,7 @@ from traindx import __version__
 from traindx.core.exams import ExamReport, StepResult
 from traindx.core.text import Language, number
 from traindx.reporters.exam_words import NOISE, STEP_NAMES
-from traindx.reporters.json import SCHEMA, curves_as_json, evidence_as_json, finding_as_json
+from traindx.reporters.json import SCHEMA, curves_as_json, evidence_as_json, finding_as_json, in_both
 
 
 def render(report: ExamReport, language: Language, indent: int | None = 1) -> str:
@@ -33,7 +33,7 @@ def document(report: ExamReport, language: Language) -> dict[str, Any]:
 def _step(step: StepResult, language: Language) -> dict[str, Any]:
     return {
         "step": step.step, "name": STEP_NAMES[step.step][0], "verdict": step.verdict, "why": step.why.say(language),
-        "shape": step.shape, "next": step.next.say(language),
+        "why_in": in_both(step.why), "shape": step.shape, "next": step.next.say(language),
         "findings": [finding_as_json(proved.judged, language, proved.proof) for proved in step.findings],
         "evidence": [evidence_as_json(evidence, language) for evidence in step.evidence],
         **({"not_restored": list(step.not_restored)} if STEP_NAMES[step.step][0] == "resume" else {}),

@@ -9,7 +9,7 @@ from typing import Any
 from traindx import __version__
 from traindx.core.findings import Evidence, Judged, Proof, RankEnd, Report
 from traindx.core.observed import Site
-from traindx.core.text import Language, Text
+from traindx.core.text import LANGUAGES, Language, Text
 from traindx.signals.monitors import SIX
 
 SCHEMA = 1
@@ -65,7 +65,12 @@ def finding_as_json(judged: Judged, language: Language, proof: Proof | None = No
 
 def proof_as_json(proof: Proof, language: Language) -> dict[str, Any]:
     return {"outcome": proof.outcome, "experiment": proof.experiment, "effect": proof.effect, "spread": proof.spread,
-            "why": proof.why.say(language), **curves_as_json(proof.curves)}
+            "why": proof.why.say(language), "why_in": in_both(proof.why), **curves_as_json(proof.curves)}
+
+
+def in_both(text: Text) -> dict[str, str]:
+    """A sentence that pages of both languages show later."""
+    return {language: text.say(language) for language in LANGUAGES}
 
 
 def curves_as_json(curves: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:

@@ -5,30 +5,33 @@ import itertools
 import math
 
 from traindx.core.exams import Points
-from traindx.core.text import EMPTY
+from traindx.core.text import EMPTY, Text
 from traindx.figures import Axis, Chart, Series
 from traindx.figures.run import RUN_ROLES, STEP
 from traindx.figures.svg import svg
 from traindx.reporters.exam_words import curve_name
 
 WIDTH, HEIGHT = 620, 240
+OVER_TIME = Axis(STEP)
 
 
 def overlay(curves: dict[str, Points], log_x: bool = False) -> str:
-    """An ``<svg>`` with a logarithmic vertical axis and a legend; NaN and Inf are crosses, so that a divergence is seen. Empty where
-    there is nothing to draw."""
-    shown = {name: points for name, points in curves.items() if points}
-    if not any(math.isfinite(y) and y > 0 for points in shown.values() for _, y in points):
-        return ""
-    return svg(chart_of(shown, log_x), WIDTH, HEIGHT)
+    """An ``<svg>`` with a legend and, where no value forbids it, a logarithmic vertical axis; NaN and Inf are crosses, so that a
+    divergence is seen. Empty where there is nothing to draw."""
+    chart = chart_of(curves, Axis(STEP, log=log_x))
+    return svg(chart, WIDTH, HEIGHT) if chart is not None else ""
 
 
-def chart_of(curves: dict[str, Points], log_x: bool = False) -> Chart:
-    """Runs that differ in their seed only share name and colour."""
+def chart_of(curves: dict[str, Points], x: Axis = OVER_TIME, title: Text = EMPTY) -> Chart | None:
+    """Runs that differ in their seed only share name and colour. None where no value is finite."""
+    curves = {name: points for name, points in curves.items() if points}
+    values = [y for points in curves.values() for _, y in points if math.isfinite(y)]
+    if not values:
+        return None
     roles = dict(zip(dict.fromkeys(map(_arm, curves)), itertools.cycle(RUN_ROLES)))
-    series = tuple(Series(curve_name(_arm(name)), [x for x, _ in points], [y for _, y in points], roles[_arm(name)])
+    series = tuple(Series(curve_name(_arm(name)), [at for at, _ in points], [y for _, y in points], roles[_arm(name)])
                    for name, points in curves.items())
-    return Chart(EMPTY, Axis(STEP, log=log_x), Axis(EMPTY, log=True), series)
+    return Chart(title, x, Axis(EMPTY, log=min(values) > 0), series)
 
 
 def _arm(name: str) -> str:

@@ -67,7 +67,7 @@ def page(run: Run, report: dict[str, Any], language: Language, style: Style, col
 
 def facts(run: Run, report: dict[str, Any]) -> list[tuple[Text, Text]]:
     """Name and value: what ran, on which code, seeds and data, and what was found."""
-    return [*_identity(run), *_code(run), *_seeds(run), *_data(run), *_findings(report)]
+    return [*_identity(run), *_code(run), *_seeds(run), *dict.fromkeys(_data(run)), *_findings(report)]
 
 
 def _section(title: Text, rows: list[tuple[str, Text]], language: Language, style: Style, columns: int) -> Iterator[str]:

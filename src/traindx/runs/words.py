@@ -75,6 +75,7 @@ ENVIRONMENT = Text("environment", "环境")
 CURVES = Text("curves", "曲线")
 FINDINGS = Text("findings", "诊断结论")
 CONCLUSION = Text("conclusion", "结论")
+EXAM = Text("What traindx exam found out", "traindx exam 查出了什么")
 UNSEEDED = Text("not seeded", "没有设种子")
 WHY = {"git is not installed": Text("git is not installed", "没有安装 git"),
        "not a git repository": Text("not a git repository", "不是 git 仓库"),

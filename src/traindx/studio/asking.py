@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NOT_KNOWN = Text("The page asked {ask!r}, which this studio does not know.", "页面请求了 {ask!r}，这个 studio 不认识。")
 MOST_TASKS = 32  # questions of one page that are being answered
-LIGHT_LIMIT, SLOW_LIMIT = 10.0, 60.0  # seconds
+LIMIT, FIRST_LIMIT = 60.0, 600.0  # seconds; the first answer waits until torch is loaded, which takes minutes on a busy machine
 SEEDS = 1000
 LOOK = 1.0  # seconds between two looks at a run that is written
 MOST_RUNS = 12  # over each other
@@ -40,13 +40,21 @@ class Studio:
         self._opening = threading.Lock()
 
     async def open(self) -> None:
-        self._catalogue = asyncio.ensure_future(self.quick.ask(Job("catalogue", limit=SLOW_LIMIT, light=True)))
-        self._catalogue.add_done_callback(self._learn)
+        self._asked()
+
+    def _asked(self) -> asyncio.Task[bytes]:
+        """The catalogue, which is made once; one that failed is asked for anew."""
+        if self._catalogue is None:
+            self._catalogue = asyncio.ensure_future(self.quick.ask(Job("catalogue", limit=FIRST_LIMIT, light=True)))
+            self._catalogue.add_done_callback(self._learn)
+        return self._catalogue
 
     def _learn(self, done: asyncio.Task[bytes]) -> None:
-        if not done.cancelled() and not done.exception():
-            labs = json.loads(done.result()).get("answer", {}).get("labs", [])
-            self.light = {lab["name"] for lab in labs if lab["light"]}
+        found = {} if done.cancelled() or done.exception() else json.loads(done.result())
+        if "answer" in found:
+            self.light = {lab["name"] for lab in found["answer"]["labs"] if lab["light"]}
+        else:
+            self._catalogue = None
 
     def close(self) -> None:
         for worker in (self.quick, self.slow):
@@ -55,14 +63,13 @@ class Studio:
             self._trained.close()
 
     async def catalogue(self) -> bytes:
-        assert self._catalogue is not None
-        return await asyncio.shield(self._catalogue)
+        return await asyncio.shield(self._asked())
 
     async def lab(self, name: str, state: Mapping[str, Any]) -> bytes:
         await self.catalogue()
         light = name in self.light
         worker = self.quick if light else self.slow
-        return await worker.ask(Job("lab", (name, dict(state)), LIGHT_LIMIT if light else SLOW_LIMIT, light))
+        return await worker.ask(Job("lab", (name, dict(state)), LIMIT, light))
 
     async def leaf(self, rule: str, seed: int) -> bytes:
         """Trains a rule's two programs, in processes of their own; stopped when nobody waits any more."""
@@ -86,7 +93,7 @@ class Studio:
 
     async def record(self, name: str, *arguments: Any) -> bytes:
         """A question about runs, by a job of records.py."""
-        return await self.slow.ask(Job(name, (str(self.runs_dir), *arguments), SLOW_LIMIT, light=True))
+        return await self.slow.ask(Job(name, (str(self.runs_dir), *arguments), LIMIT, light=True))
 
     async def page_of(self, run: str, name: str) -> str | None:
         from traindx.studio.records import page_of
@@ -121,7 +128,7 @@ class Conversation:
             "compare": lambda asked: studio.record("compare", _names(asked.get("names"))),
             "note": lambda asked: studio.record("note", str(asked.get("name")), _mapping(asked.get("lines"))),
             "watch": self._watch,
-            "rule": lambda asked: studio.quick.ask(Job("rule", (str(asked.get("name")),), LIGHT_LIMIT, light=True)),
+            "rule": lambda asked: studio.quick.ask(Job("rule", (str(asked.get("name")),), LIMIT, light=True)),
         }
 
     async def hold(self) -> None:

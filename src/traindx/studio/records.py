@@ -1,7 +1,7 @@
 """The reader's own runs as JSON for the page. Nothing in a record is executed, and no file is read that the page names."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,10 @@ from traindx.core.findings import Evidence, Judged, Report
 from traindx.core.recording import EVENTS, METRICS
 from traindx.core.text import EMPTY, Text, number, same
 from traindx.errors import UsageError
+from traindx.figures import Chart
 from traindx.figures.run import Noted, compared, readings
-from traindx.runs import notes, showing
+from traindx.reporters.exam_words import VERDICTS
+from traindx.runs import exams, notes, showing
 from traindx.runs.comparing import mapping, rows_of
 from traindx.runs.curves import Curves, curves_of
 from traindx.runs.reading import Run, is_number, read_json, runs_in
@@ -72,14 +74,20 @@ def page(runs_dir: Path, name: str) -> JSON:
     large = _size(run) > MOST_BYTES
     report = Report() if large else _judged(run)
     written = read_json(run.path / "report.json")
-    found = _from_report(written) if large else [_finding(judged, report, run, written) for judged in report.findings]
+    exam = exams.exam_of(run, runs_dir)
+    proved = exams.proved(written, exam)
+    found = _from_report(written) if large else [_finding(judged, report, run) for judged in report.findings]
+    for finding in found:
+        finding["proof"] = _tried(proved[finding["rule"]]) if finding["rule"] in proved else None
     remarks = [*run.remarks(), *([TOO_LARGE.fill(size=_size(run) >> 20)] if large else report.remarks)]
     if large and curves.lost:
         remarks.append(BROKEN_LINES.fill(count=curves.lost))
     state = _status(run, curves)
     said = plain({"run": run.name, "state": showing.state(state), "running": state == "running", "remarks": remarks, "notes": run.notes,
                   "facts": showing.facts(run, {}), "config": showing.config(run), "pages": pages_of(run)})
-    return {**said, "findings": found, "figures": figures(curves.series, _noted(found)), "read": curves.share, "steps": curves.steps}
+    return {**said, "findings": found, "refuted": [_tried(one) for one in exams.withdrawn(written, exam)],
+            "exam": _exam(exam, {finding["rule"] for finding in found}), "figures": figures(curves.series, _noted(found)),
+            "read": curves.share, "steps": curves.steps}
 
 
 def _size(run: Run) -> int:
@@ -108,7 +116,7 @@ def _judged(run: Run) -> Report:
     return report
 
 
-def _finding(judged: Judged, report: Report, run: Run, written: Mapping[str, Any]) -> JSON:
+def _finding(judged: Judged, report: Report, run: Run) -> JSON:
     finding = judged.finding
     where = finding.where
     said = {"rule": judged.rule, "level": judged.level, "title": judged.title, "cause": finding.cause, "fix": finding.fix,
@@ -116,7 +124,7 @@ def _finding(judged: Judged, report: Report, run: Run, written: Mapping[str, Any
             "code": _code(judged, run),
             "also": [f"{site.file}:{site.line}  {site.code}" for site in finding.also], "step": finding.first_step,
             "confidence": messages.CONFIDENCE[finding.confidence], "because": finding.because, "explained_by": judged.explained_by,
-            "evidence": [list(_evidence(one)) for one in finding.evidence], "proof": _proof(judged.rule, written)}
+            "evidence": [list(_evidence(one)) for one in finding.evidence]}
     return plain(said)
 
 
@@ -140,16 +148,22 @@ def _code(judged: Judged, run: Run) -> list[list[Any]]:
     return [list(row) for row in context(where, Path(str(run.fields.get("cwd", ""))))]
 
 
-def _proof(rule: str, written: Mapping[str, Any]) -> Text | None:
-    """What the run's own experiments said, in few words: its sentences stand in one language only."""
-    from traindx.experiments.plans import PLANS
-    for row in rows_of(written.get("findings")):
-        proof = mapping(row.get("proof"))
-        outcome = messages.OUTCOME.get(str(proof.get("outcome")))
-        if row.get("rule") == rule and outcome is not None:
-            plan = PLANS.get(str(proof.get("experiment")))
-            return outcome + (messages.IN_BRACKETS.fill(inner=plan.title) if plan else EMPTY)
-    return None
+def _tried(tried: exams.Tried) -> JSON:
+    """Rule, outcome and reason, and the curves before and after the change."""
+    return {"rule": tried.rule, "said": pair(exams.said_of(tried)), "figure": _figure(tried.chart)}
+
+
+def _figure(chart: Chart | None) -> JSON:
+    return describing.figure(chart) if chart is not None else None
+
+
+def _exam(exam: exams.Exam | None, above: Container[str]) -> JSON:
+    """Its steps; experiments on the findings that stand ``above`` are told there."""
+    if exam is None or not exam.steps:
+        return None
+    return {"date": exam.date, "steps": [
+        {"title": pair(step.title), "verdict": step.verdict, "said": pair(VERDICTS[step.verdict]), "why": pair(step.why),
+         "figure": _figure(step.chart), "tried": [_tried(one) for one in step.tried if one.rule not in above]} for step in exam.steps]}
 
 
 def _from_report(written: Mapping[str, Any]) -> list[JSON]:
@@ -165,7 +179,7 @@ def _from_report(written: Mapping[str, Any]) -> list[JSON]:
             "place": f"{where.get('file')}:{where.get('line')}" if where else None, "function": None, "also": [], "because": "",
             "code": [[where.get("line"), str(where.get("code", ""))]] if where else [], "evidence": [],
             "step": row["first_step"] if is_number(row.get("first_step")) else 1,
-            "confidence": confidence, "explained_by": row.get("explained_by"), "proof": _proof(rule, written)}))
+            "confidence": confidence, "explained_by": row.get("explained_by")}))
     return found
 
 

@@ -144,6 +144,8 @@ PAGE: dict[str, Text] = {
     "because": Text("Because", "依据"),
     "confidence": Text("Confidence", "把握"),
     "proof": Text("Proof", "对照实验"),
+    "withdrawn": Text("Withdrawn after an experiment", "经对照实验撤回"),
+    "exam": Text("What traindx exam found out", "traindx exam 查出了什么"),
     "also": Text("Also", "相关位置"),
     "explains": Text("Explains", "由此引起"),
     "expected": Text("Sound runs show", "正常应为"),

@@ -13,25 +13,25 @@ from traindx.toys.training import Points, Toy, Trained, Which
 from traindx.tree import leaf_of
 
 ALIKE = 1.25  # ratio of the two ends below which no eye tells the curves apart
-NAMES: dict[Which, Text] = {"bad": Text("faulty program", "有毛病的程序"), "good": Text("sound program", "正常的程序")}
+NAMES: dict[Which, Text] = {"bad": Text("faulty program", "带病的程序"), "good": Text("sound program", "健康的程序")}
 ROLES: dict[Which, Role] = {"bad": "bad", "good": "good"}
 VALIDATION = Text("{name}, validation", "{name}，验证")
 STEP, LOSS = Text("step", "步"), Text("training loss", "训练损失")
 
 DIVERGED = Text("Diverged at step {step}: from there on the loss is NaN or infinite.", "在第 {step} 步发散：从这里起，损失是 NaN 或无穷大。")
 HIGHER = Text("The faulty program ends at {bad}, the sound one at {good} (measured, mean of the last tenth).",
-              "有毛病的程序最后停在 {bad}，正常的程序到 {good}（实测，最后十分之一的平均）。")
+              "带病的程序最后停在 {bad}，健康的程序到 {good}（实测，最后十分之一的平均）。")
 LOWER = Text("The faulty program ends lower: {bad} against {good} (measured, mean of the last tenth). A low training loss does not say "
              "that all is well.",
-             "有毛病的程序反而更低：{bad} 对 {good}（实测，最后十分之一的平均）。训练损失低，不等于没问题。")
+             "带病的程序反而更低：{bad} 对 {good}（实测，最后十分之一的平均）。训练损失低，不等于没问题。")
 SAME = Text("Both end near {good} (measured, mean of the last tenth): the training loss does not show this fault. What shows it stands below.",
             "两条曲线最后都在 {good} 附近（实测，最后十分之一的平均）：训练损失看不出这个毛病，要看下面的证据。")
-STOPPED = Text("The faulty program ends at step {step}: {error}.", "有毛病的程序停在第 {step} 步：{error}。")
+STOPPED = Text("The faulty program ends at step {step}: {error}.", "带病的程序停在第 {step} 步：{error}。")
 POINT = Text("The faulty program never updates a parameter: there is one loss of it, {bad} (measured), and no curve. The sound one ends "
              "at {good}.",
-             "有毛病的程序从没更新过参数：它只有一个损失值 {bad}（实测），连不成曲线。正常的程序到 {good}。")
+             "带病的程序从没更新过参数：它只有一个损失值 {bad}（实测），连不成曲线。健康的程序到 {good}。")
 ALONE = Text("The sound program computes no loss that could be drawn; the faulty one ends at {bad} (measured).",
-             "正常的程序没有可画的损失；有毛病的程序停在 {bad}（实测）。")
+             "健康的程序没有可画的损失；带病的程序停在 {bad}（实测）。")
 NO_LOSS = Text("There is no training loss to draw: {why}. What shows the fault stands below.", "没有训练损失可画：{why}。要看下面的证据。")
 NO_STEP = Text("the program never comes to an optimizer step", "程序一步参数更新也没有做")
 RAISED = Text("the program ends with {error}", "程序以 {error} 结束")

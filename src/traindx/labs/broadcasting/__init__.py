@@ -80,7 +80,7 @@ def judge(a: str, b: str, result: Tensor | str) -> tuple[Text, Level]:
     return ELEMENTS.fill(**names, **counts), "fine"
 
 
-REFUSED = Text("{a} + {b}: PyTorch refuses, and that is the good case: “{problem}”.", "{a} + {b}：PyTorch 报错。这反而是好事：“{problem}”。")
+REFUSED = Text("{a} + {b}: PyTorch refuses, and that is the good case: “{problem}”.", "{a} + {b}：PyTorch 报错。这反而是好事：「{problem}」。")
 SPREAD = Text("{a} + {b} → {got}: one side is repeated, {count} numbers. This is fine only if you meant to add the same row or "
               "column everywhere.",
               "{a} + {b} → {got}：其中一边重复使用，得到 {count} 个数。只有你本来就想给每一行（列）加上同一组数时，这才对。")

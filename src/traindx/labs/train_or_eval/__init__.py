@@ -88,7 +88,7 @@ SPREAD = Text("Train mode: the same input gives answers from {low} to {high} (me
               "训练模式：同一个输入，答案从 {low} 到 {high} 不等（实测，dropout {p}）。")
 NORMS = Text("BatchNorm makes between {low} and {high} of the same sample, by its neighbours in a batch of {batch}.",
              "同一个样本，BatchNorm 给出 {low} 到 {high}，全看同批的另外几个是谁（batch = {batch}）。")
-ALONE = Text("A batch of one has no variance: PyTorch says “{problem}”.", "batch 里只有一个样本，没有方差可算，PyTorch 报错：“{problem}”。")
+ALONE = Text("A batch of one has no variance: PyTorch says “{problem}”.", "batch 里只有一个样本，没有方差可算，PyTorch 报错：「{problem}」。")
 
 
 def _units(units: Tensor, outputs: Tensor) -> Grid:

@@ -43,7 +43,7 @@ function chartFigure(first, options) {
     spec = next;
     const shown = say({ data: spec.data, layout: spec.layout });
     caption.textContent = shown.layout.title.text;
-    fill(legend, shown.data.length > 1 ? shown.data.map(entry) : [], bandOf(shown));
+    fill(legend, shown.data.length > 1 ? different(shown.data).map(entry) : [], bandOf(shown));
     canvas.setAttribute("aria-label", described(spec));
     tell();
     if (!made.isConnected) return;
@@ -54,7 +54,10 @@ function chartFigure(first, options) {
   function draw(shown) {
     const isNew = !canvas._fullLayout;
     Plotly.react(canvas, shown.data.map(styled), themed(shown, canvas.clientWidth, options), CONFIG);
-    const settle = () => { handles = place(plot, canvas, spec, handles, options.onMark); };
+    const settle = () => {
+      handles = place(plot, canvas, spec, handles, options.onMark);
+      for (const svg of canvas.querySelectorAll(".main-svg")) svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`); // paper is narrower
+    };
     if (isNew) canvas.on("plotly_afterplot", settle); // also after its size has changed
     settle();
   }
@@ -62,6 +65,11 @@ function chartFigure(first, options) {
   made.attach = () => { made.redraw(spec); };
   made.detach = () => { if (window.Plotly) Plotly.purge(canvas); };
   return made;
+}
+
+/** Runs that differ in their seed only share name and colour, and one entry. */
+function different(traces) {
+  return traces.filter((trace, at) => traces.findIndex((other) => other.name === trace.name && other.marker.color === trace.marker.color) === at);
 }
 
 function entry(trace) {

@@ -57,13 +57,15 @@ export async function runPage(main, book, source, name) {
   const findings = el("section", {});
   const figures = el("div", { class: "figures" });
   const alarms = el("div", {});
+  const tried = [refutedOf(book, run.refuted), examOf(run.exam)];
   fill(place, state, run.remarks.map((text) => el("p", { class: "verdict warning" }, say(text))),
     el("p", { class: "buttons" }, here().query.run === name ? null : el("button", { type: "button", on: { click: () => { turn({ run: name }); location.hash = link("tree"); } } }, word("load-into-tree"))),
-    findings, el("section", {}, el("h2", {}, word("curves")), alarms, figures), notesOf(source, name, run.notes), checklistOf(source, name),
+    findings, tried[0], el("section", {}, el("h2", {}, word("curves")), alarms, figures), tried[1], notesOf(source, name, run.notes), checklistOf(source, name),
     run.pages.length ? el("section", {}, el("h2", {}, word("pages")), el("ul", {}, run.pages.map((page) => el("li", {}, el("a", { href: source.pageUrl(name, page), target: "_blank", rel: "noopener" }, page))))) : null,
     el("section", {}, el("h2", {}, word("what-ran")), table([word("what"), word("value")], [...say(run.facts), ...say(run.config)], word("what-ran"))));
   show(run);
   judge(run);
+  for (const section of tried) attach(section);
 
   function show(news) {
     const steps = word("at-steps", { steps: news.steps });
@@ -83,6 +85,7 @@ export async function runPage(main, book, source, name) {
     const causes = found.findings.filter((finding) => !finding.explained_by);
     const folded = found.findings.filter((finding) => finding.explained_by);
     fill(findings, el("h2", {}, word("findings")), causes.length ? causes.map((finding, at) => findingOf(book, name, finding, at + 1, folded)) : el("p", { class: found.steps ? "verdict" : "note" }, word(found.steps ? "nothing-found" : "nothing-judged")));
+    attach(findings);
   }
 
   if (run.running || run.read < 1) follow();
@@ -105,7 +108,7 @@ function findingOf(book, run, finding, at, folded) {
   const known = book.rules[finding.rule];
   const symptoms = folded.filter((one) => one.explained_by === finding.rule);
   const place = book.tree.flatMap((symptom) => symptom.questions.filter((question) => question.leaves.includes(finding.rule)).map((question) => [symptom.name, question.family, finding.rule]))[0];
-  const rows = [["cause", finding.cause], ["fix", finding.fix], ["because", finding.because], ["confidence", finding.confidence], ["proof", finding.proof]].filter(([, text]) => text && say(text));
+  const rows = [["cause", finding.cause], ["fix", finding.fix], ["because", finding.because], ["confidence", finding.confidence]].filter(([, text]) => text && say(text));
   return el("article", { class: `finding ${finding.level}` }, el("h3", {}, `${at}  ${word(`level-${finding.level}`)}  ${say(finding.title)}`),
     el("p", {}, el("code", {}, finding.place ?? word("no-place")), finding.function ? ` ${word("in-function", { name: finding.function })}` : ""),
     finding.code.length ? el("pre", { tabindex: "0" }, finding.code.map(([line, text]) => el("span", { class: finding.place?.endsWith(`:${line}`) ? "guilty" : null }, `${String(line).padStart(4)}  ${text}\n`))) : null,
@@ -113,7 +116,26 @@ function findingOf(book, run, finding, at, folded) {
       finding.also.length ? [el("dt", {}, word("also")), el("dd", {}, finding.also.map((line) => el("code", { class: "line" }, line)))] : null,
       symptoms.length ? [el("dt", {}, word("explains")), el("dd", {}, symptoms.map((one) => el("span", { class: "line" }, say(one.title))))] : null),
     finding.evidence.length ? table(["evidence", "value", "expected", "origin", "step"].map((name) => word(name)), say(finding.evidence), word("evidence")) : null,
+    finding.proof ? triedOf(finding.proof) : null,
     known ? el("p", {}, el("a", { href: link("rules", [finding.rule]) }, word("to-rule")), place ? [" · ", el("a", { href: link("tree", place, { run }) }, word("to-leaf"))] : null) : null);
+}
+
+/** What an experiment said: its outcome, and the curves before and after the change. */
+function triedOf(tried) {
+  return el("div", { class: "tried" }, el("p", {}, el("strong", {}, word("proof")), " ", say(tried.said)), tried.figure ? figure(tried.figure) : null);
+}
+
+function refutedOf(book, refuted) {
+  if (!refuted.length) return el("section", {});
+  const title = (rule) => (book.rules[rule] ? say(book.rules[rule].title) : rule);
+  return el("section", {}, el("h2", {}, word("withdrawn")), refuted.map((tried) => el("article", { class: "finding note" }, el("h3", {}, title(tried.rule)), triedOf(tried))));
+}
+
+function examOf(exam) {
+  if (!exam) return el("section", {});
+  return el("section", {}, el("h2", {}, word("exam")), el("p", { class: "note" }, exam.date), el("div", { class: "figures" }, exam.steps.map((step) => el("div", { class: "exam-step" },
+    el("h3", {}, say(step.title), " · ", el("span", { class: `state ${step.verdict === "passed" ? "ticked" : "failed"}` }, say(step.said))), el("p", {}, say(step.why)),
+    step.figure ? figure(step.figure) : null, step.tried.map((tried) => el("div", {}, el("p", {}, el("code", {}, tried.rule)), triedOf(tried)))))));
 }
 
 function notesOf(source, name, lines) {

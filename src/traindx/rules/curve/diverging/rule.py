@@ -25,7 +25,7 @@ Experiment:
 The learning rate divided by ten, then by a hundred: if even the smallest rises, the direction is wrong.
 
 Source:
-The diagnosis tree of the seeds ("goes up", "explodes"); 1e10 is a rule of thumb.
+The diagnosis tree of traindx ("goes up", "explodes"); 1e10 is a rule of thumb.
 """
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ GAN 两方的损失、策略梯度和对比学习的损失，在正常的训练�
 学习率除以 10，再除以 100：如果最小的那个也上升，说明更新方向反了。
 
 来源：
-种子文档的诊断树（“往上走”“爆炸”）；1e10 是经验值。
+traindx 的诊断树（「往上走」「爆炸」）；1e10 是经验值。
 """
 LEVEL = "warning"
 STEP = 3

@@ -24,7 +24,7 @@ Experiment:
 Shuffle; then the learning rate divided by ten.
 
 Source:
-The diagnosis tree of the seeds ("oscillates"); the counts are rules of thumb.
+The diagnosis tree of traindx ("oscillates"); the counts are rules of thumb.
 """
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ZH = """损失大幅震荡，静不下来
 打乱数据；再把学习率除以 10。
 
 来源：
-种子文档的诊断树（“震荡”）；次数是经验值。
+traindx 的诊断树（「震荡」）；次数是经验值。
 """
 LEVEL = "warning"
 STEP = 3

@@ -61,7 +61,7 @@ ZH = """模型在死记训练样本
 只用一半数据：两条曲线分开得更早。
 
 来源：
-Prechelt (1998)，“Early Stopping - But When?”；倍数是经验值。
+Prechelt (1998)，《Early Stopping - But When?》；倍数是经验值。
 """
 LEVEL = "warning"
 STEP = 5

@@ -64,7 +64,7 @@ ln C 处的一条水平线；准确率等于最多那一类的占比。
 在一个 batch 上过拟合。
 
 来源：
-Karpathy (2019)，“A Recipe for Training Neural Networks”；ln C 与 var(y) 由公式从看到的目标算出。
+Karpathy (2019)，《A Recipe for Training Neural Networks》；ln C 与 var(y) 由公式从看到的目标算出。
 """
 LEVEL = "warning"
 STEP = 1

@@ -52,6 +52,11 @@ ZH = """验证集的输入每次都不一样
 怎么改：
 给评估的部分用不带随机性的 transform。
 
+改前：
+    val = Subset(train_dataset_with_augmentation, rows)
+改后：
+    val = Subset(plain_dataset, rows)
+
 对照实验：
 不训练，连续评估两次：分数不应变化。
 

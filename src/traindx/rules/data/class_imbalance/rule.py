@@ -52,6 +52,11 @@ ZH = """少数类从来认不出来
 怎么改：
 在损失里给类别加权，或均衡采样；按类别看召回率。
 
+改前：
+    criterion = nn.CrossEntropyLoss()
+改后：
+    criterion = nn.CrossEntropyLoss(weight=total / (classes * counts))
+
 对照实验：
 按频率的倒数加权：少数类的召回率会上升。
 

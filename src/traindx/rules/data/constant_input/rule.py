@@ -52,6 +52,11 @@ ZH = """模型的输入从不变化
 怎么改：
 训练前先看一个 batch；跟着一个样本，从文件一直看到模型。
 
+改前：
+    def __getitem__(self, i): return self.buffer, self.labels[i]
+改后：
+    def __getitem__(self, i): return self.read(i), self.labels[i]
+
 对照实验：
 换成随机输入：损失若没有变化，说明原来的输入什么都没说。
 

@@ -53,6 +53,11 @@ ZH = """一轮里同样的样本送进了不止一次
 怎么改：
 按内容去重；让 IterableDataset 的每个 worker 只读自己的一份。
 
+改前：
+    def __iter__(self): return iter(self.rows)
+改后：
+    def __iter__(self): info = get_worker_info(); return islice(self.rows, info.id, None, info.num_workers)
+
 对照实验：
 只用不同的样本训练同样多的步数：曲线不会变差。
 

@@ -55,6 +55,11 @@ ZH = """标签和输入对不上号
 怎么改：
 用同一个下标数组打乱两边；从文件到损失，始终把输入和标签放在同一条记录里。
 
+改前：
+    x, y = rng.permutation(x), rng.permutation(y)
+改后：
+    order = rng.permutation(len(x)); x, y = x[order], y[order]
+
 对照实验：
 先看几对样本，再用最近邻分类试一下：对得上号的标签，邻居之间一致；对不上的就和瞎猜一样。
 

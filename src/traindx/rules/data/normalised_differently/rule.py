@@ -57,6 +57,11 @@ ZH = """训练集和验证集的输入缩放方式不同
 怎么改：
 除了数据增强，两边用同一个函数处理。
 
+改前：
+    eval_transform = ToTensor()
+改后：
+    eval_transform = Compose([ToTensor(), Normalize(mean, std)])
+
 对照实验：
 让训练样本走一遍验证集的 transform 再评估：损失若猛增，病因就是 transform。
 

@@ -57,6 +57,11 @@ ZH = """归一化统计量是在训练集和验证集上一起算的
 怎么改：
 只在训练样本上拟合，再用它变换两部分。
 
+改前：
+    scaler = StandardScaler().fit(table)
+改后：
+    scaler = StandardScaler().fit(table[:cut])
+
 对照实验：
 改为在训练样本上拟合 scaler：验证误差会变得诚实，通常更大。
 

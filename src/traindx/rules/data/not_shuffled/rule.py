@@ -55,6 +55,11 @@ loader 按文件或表格的次序读数据，一类读完再读下一类，每�
 怎么改：
 给训练用的 loader 加上 shuffle=True，或每轮重新抽一个排列。
 
+改前：
+    train = DataLoader(dataset, batch_size=32)
+改后：
+    train = DataLoader(dataset, batch_size=32, shuffle=True)
+
 对照实验：
 只加打乱，其他不变：先出现的那些类别，验证准确率会上升。
 

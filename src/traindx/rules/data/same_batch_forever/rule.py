@@ -55,6 +55,12 @@ ZH = """每一步都在训练同一个 batch
 怎么改：
 直接遍历 loader；随机数生成器只在外面建一次。
 
+改前：
+    def get_batch(): rng = np.random.default_rng(seed); ...
+改后：
+    rng = np.random.default_rng(seed)
+    def get_batch(): ...
+
 对照实验：
 每一步取新的 batch：训练损失降得慢一些，验证损失也跟着降。
 

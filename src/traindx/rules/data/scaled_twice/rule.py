@@ -52,6 +52,11 @@ ZH = """图像缩小了两次
 怎么改：
 只缩放一次：ToTensor 已经把 uint8 图像除以 255 了。
 
+改前：
+    x = ToTensor()(image) / 255
+改后：
+    x = ToTensor()(image)
+
 对照实验：
 把输入乘 255：损失马上下降。
 

@@ -43,7 +43,7 @@ from traindx.signals.where import pointing
 ZH = """各个 worker 抽到同样的随机数
 
 是什么：
-数据集做增强用的随机数发生器，每个 worker 都拿到一份相同的拷贝，或者 ``worker_init_fn`` 给它设了固定的种子。于是各个 worker 抽到同样的数，或者每一轮都重复第一轮的数。
+数据集做增强用的随机数生成器，每个 worker 都拿到一份相同的拷贝，或者 ``worker_init_fn`` 给它设了固定的种子。于是各个 worker 抽到同样的数，或者每一轮都重复第一轮的数。
 
 为什么不报错：
 每个样本都做了增强，单看都像是随机的。放在一起比，才发现增强的方式一模一样。
@@ -52,10 +52,10 @@ ZH = """各个 worker 抽到同样的随机数
 增强的效果比应有的差；网络过拟合得像数据变少了一样。
 
 容易混淆的情况：
-torch 的发生器，以及新版本里 random 和 numpy 的全局发生器，在每个 worker、每一轮里本来就不同。只由样本下标决定的变换是有意重复的。常驻的 worker 会接着上次的位置往下抽。
+torch 的生成器，以及新版本里 random 和 numpy 的全局生成器，在每个 worker、每一轮里本来就不同。只由样本下标决定的变换是有意重复的。常驻的 worker 会接着上次的位置往下抽。
 
 怎么改：
-在 worker 里面创建发生器，种子用 torch 给它的那个。
+在 worker 里面创建生成器，种子用 torch 给它的那个。
 
 改前：
     self.rng = np.random.default_rng(0)

@@ -54,7 +54,7 @@ ZH = """初始化公式和激活函数不配
 用和激活函数配套的公式。
 
 改前：
-    nn.init.xavier_uniform_(layer.weight)   # before a ReLU
+    nn.init.xavier_uniform_(layer.weight)   # 后面接 ReLU
 改后：
     nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
 

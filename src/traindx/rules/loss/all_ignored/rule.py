@@ -53,6 +53,11 @@ ZH = """目标全部忽略了
 怎么改：
 不要把标签都覆盖成要忽略的值；batch 可能为空时，跳过它。
 
+改前：
+    labels = torch.full_like(tokens, -100)
+改后：
+    labels = tokens.masked_fill(~masked, -100)
+
 对照实验：
 数一数没有忽略的目标：每个 batch 都应大于 0。
 

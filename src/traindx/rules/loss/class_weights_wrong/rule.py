@@ -56,6 +56,11 @@ ZH = """类别权重偏向了常见类
 怎么改：
 用频数的倒数。
 
+改前：
+    nn.CrossEntropyLoss(weight=counts / counts.sum())
+改后：
+    nn.CrossEntropyLoss(weight=counts.sum() / (len(counts) * counts))
+
 对照实验：
 把权重倒过来：少见类的召回率会上升。
 

@@ -59,6 +59,11 @@ ZH = """sigmoid 做了两次
 怎么改：
 让模型直接返回 logits，只在需要读概率的地方再做 sigmoid。
 
+改前：
+    return torch.sigmoid(self.mask(h))
+改后：
+    return self.mask(h)
+
 对照实验：
 把送进损失的 p 换成 logit(p)：损失若降到 ln 2 以下，病因就是多出来的那次 sigmoid。
 

@@ -62,6 +62,11 @@ log_softmax 配 nll_loss 是对的。软标签和标签平滑属于目标，不�
 怎么改：
 让模型直接返回 logits，只在需要读概率的地方再做 softmax。
 
+改前：
+    return torch.softmax(self.head(h), dim=1)
+改后：
+    return self.head(h)
+
 对照实验：
 把送进损失的 p 换成 log(p)：曲线若离开平台，病因就是多出来的那次 softmax。
 

@@ -58,6 +58,11 @@ nll_loss 前面有 log_softmax 是对的。对本来就是概率的值，log 之
 怎么改：
 直接对分数用 ``cross_entropy``，或者在前面加上 log_softmax。
 
+改前：
+    F.nll_loss(model(x), y)
+改后：
+    F.cross_entropy(model(x), y)
+
 对照实验：
 在损失前面加上 log_softmax：损失若一直为正、准确率上升，病因就是它。
 

@@ -52,6 +52,11 @@ ZH = """填充也算进了损失
 怎么改：
 告诉损失忽略哪个目标。
 
+改前：
+    nn.CrossEntropyLoss()
+改后：
+    nn.CrossEntropyLoss(ignore_index=PAD)
+
 对照实验：
 忽略填充：损失立刻回到真实水平，真实词元的准确率也升得更快。
 

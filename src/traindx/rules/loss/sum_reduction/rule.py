@@ -52,6 +52,11 @@ ZH = """损失对 batch 求和
 怎么改：
 求平均，或者除以样本数。
 
+改前：
+    nn.MSELoss(reduction="sum")
+改后：
+    nn.MSELoss()
+
 对照实验：
 把损失除以 batch 大小、学习率乘以 batch 大小：用普通 SGD 时曲线不变。
 

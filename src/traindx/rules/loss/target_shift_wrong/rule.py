@@ -59,6 +59,11 @@ ZH = """语言模型的目标移位错了
 怎么改：
 只移一次。
 
+改前：
+    {"input_ids": chunk[:-1], "labels": chunk[1:]}   # GPT2LMHeadModel 还会再移一次
+改后：
+    {"input_ids": chunk, "labels": chunk}
+
 对照实验：
 拿模型的猜测和下一个词元比：移位正确时，准确率会跟着损失走。
 

@@ -56,6 +56,11 @@ ZH = """回归目标和输出的尺度相差太远
 怎么改：
 用训练部分的统计量，在 (y - mean) / std 上训练，预测时再换算回去。
 
+改前：
+    loss = mse(model(x), price)
+改后：
+    loss = mse(model(x), (price - mean) / std)
+
 对照实验：
 把目标标准化：同样步数内，能解释的方差比例会上升。
 

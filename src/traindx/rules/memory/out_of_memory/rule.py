@@ -58,7 +58,7 @@ ZH = """内存或显存用完了
 改前：
     loader = DataLoader(data, batch_size=64)
 改后：
-    loader = DataLoader(data, batch_size=32)  # and step every second batch, the loss divided by 2
+    loader = DataLoader(data, batch_size=32)  # 每两个 batch 更新一次，损失除以 2
 
 对照实验：
 ``traindx memory SCRIPT --gpu ...`` 不真正分配就能追踪同一个脚本，算出每种省法能省多少。

@@ -71,7 +71,7 @@ ZH = """梯度爆炸，训练随之崩掉
 同样的训练，把范数裁剪到它的滑动中位数：那次跳变消失。
 
 来源：
-Pascanu、Mikolov、Bengio (2013)，“On the difficulty of training recurrent neural networks”；倍数是经验值。
+Pascanu、Mikolov、Bengio (2013)，《On the difficulty of training recurrent neural networks》；倍数是经验值。
 """
 LEVEL = "error"
 STEP = 4

@@ -43,7 +43,7 @@ from traindx.core.text import Text, number
 ZH = """半精度权重吞掉了更新
 
 是什么：
-权重本身就是 bf16 或 fp16。bf16 只有 8 位有效数字，1.0 附近的下一个数要差 0.0078：更新量不到一半，就会一步接一步地舍掉。
+权重本身就是 bf16 或 fp16。bf16 只有 8 个二进制有效位，比 1.0 大的下一个数是 1.0078：更新量不到这个间隔的一半，就会一步接一步地舍掉。
 
 为什么不报错：
 加法照做，舍入也合乎标准。偏置和很小的权重还在动，所以损失还能降一点。
@@ -67,7 +67,7 @@ autocast 的权重仍是 fp32。带 fp32 主权重的优化器，以及随机舍
 同样的训练换成 fp32 权重：损失降得更低。
 
 来源：
-Micikevicius 等 (2018)，“Mixed Precision Training” 3.1 节（主权重）；50 % 这条线是经验值。
+Micikevicius 等 (2018)，《Mixed Precision Training》3.1 节（主权重）；50 % 这条线是经验值。
 """
 LEVEL = "warning"
 STEP = 3

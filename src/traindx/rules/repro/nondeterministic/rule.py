@@ -40,7 +40,7 @@ from traindx.signals.where import pointing
 ZH = """设了种子，算法却靠比速度来选
 
 是什么：
-``torch.backends.cudnn.benchmark`` 让 cuDNN 给几种算法计时，选最快的那个。每次运行胜出的可能不同，于是就算发生器都设了种子，结果的最后几位也可能不同。
+``torch.backends.cudnn.benchmark`` 让 cuDNN 给几种算法计时，选最快的那个。每次运行胜出的可能不同，于是就算生成器都设了种子，结果的最后几位也可能不同。
 
 为什么不报错：
 每种算法都是对的，只是相加的顺序不同。

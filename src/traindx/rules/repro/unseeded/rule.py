@@ -40,7 +40,7 @@ from traindx.core.text import Text
 ZH = """创建权重之前没有设随机种子
 
 是什么：
-最初的权重（以及最初的打乱顺序）来自没有设过种子的随机数发生器，或者种子设得太晚。这次运行无法重现。
+最初的权重（以及最初的打乱顺序）来自没有设过种子的随机数生成器，或者种子设得太晚。这次运行无法重现。
 
 为什么不报错：
 设没设种子，随机数看上去都一样。
@@ -49,7 +49,7 @@ ZH = """创建权重之前没有设随机种子
 同样的代码跑两遍，结果不同；改了一处之后，分不清是改得好还是运气好。
 
 容易混淆的情况：
-框架的 seed_everything 或 set_seed 会把各个发生器都设好。恢复保存过的发生器状态，也算设过种子。
+框架的 seed_everything 或 set_seed 会把各个生成器都设好。恢复保存过的生成器状态，也算设过种子。
 
 怎么改：
 最先设种子，要在创建任何模块、数据集、划分之前。
@@ -71,13 +71,13 @@ LEVEL = "note"
 STEP = 6
 
 CAUSE = Text("torch's generator had no seed when the first module was built{others}: this run cannot be repeated.",
-             "创建第一个模块时，torch 的随机数发生器还没有设种子{others}：这次运行无法重现。")
+             "创建第一个模块时，torch 的随机数生成器还没有设种子{others}：这次运行无法重现。")
 CAUSE_LATE = Text("torch was seeded only after the first module was built{others}: its weights cannot be drawn again.",
                   "创建第一个模块之后才给 torch 设种子{others}：这些权重无法重现。")
 OTHERS = Text(" (and {names} was used without one)", "（{names} 也用了，同样没有设）")
 FIX = Text("Call torch.manual_seed(0) (and seed numpy and random) as the first thing.", "一开始就调用 torch.manual_seed(0)，numpy 和 random 也一并设好。")
-SEEDED = Text("generators seeded before the first module", "创建第一个模块之前设过种子的发生器")
-ALL = Text("torch and whatever else is used", "torch 以及用到的其他发生器")
+SEEDED = Text("generators seeded before the first module", "创建第一个模块之前设过种子的生成器")
+ALL = Text("torch and whatever else is used", "torch 以及用到的其他生成器")
 
 
 def check(start: SeedsAtStart) -> Iterator[Finding]:

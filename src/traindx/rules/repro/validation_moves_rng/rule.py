@@ -39,7 +39,7 @@ from traindx.core.text import Text
 ZH = """验证用掉了训练的随机数
 
 是什么：
-验证的前向计算从 torch 的全局随机数发生器里取数（没关的 dropout、采样、噪声）。训练的打乱顺序和 dropout 也取自同一个发生器，
+验证的前向计算从 torch 的全局随机数生成器里取数（没关的 dropout、采样、噪声）。训练的打乱顺序和 dropout 也取自同一个生成器，
 所以验证得多一次少一次，训练本身就会不一样。
 
 为什么不报错：
@@ -49,10 +49,10 @@ ZH = """验证用掉了训练的随机数
 只改了验证的频率，训练结果却变了。
 
 容易混淆的情况：
-验证本身是确定的，或者用自己的发生器取数，就不会影响训练。
+验证本身是确定的，或者用自己的生成器取数，就不会影响训练。
 
 怎么改：
-给验证单独一个发生器，或者用完把状态还原。
+给验证单独一个生成器，或者用完把状态还原。
 
 改前：
     samples = model.sample(z=torch.randn(16, 8))
@@ -70,11 +70,11 @@ LEVEL = "note"
 STEP = 6
 
 CAUSE = Text("The forward here draws from torch's global generator while it evaluates{shuffles}: how often you validate changes the training.",
-             "这里的前向在验证时会从 torch 的全局发生器取随机数{shuffles}：验证的频率会影响训练本身。")
+             "这里的前向在验证时会从 torch 的全局生成器取随机数{shuffles}：验证的频率会影响训练本身。")
 SHUFFLES = Text(", from which the training's order comes", "，而训练的打乱顺序也来自它")
 FIX = Text("Wrap the evaluation in torch.random.fork_rng(), or hand it a generator of its own.",
-           "把验证包在 torch.random.fork_rng() 里，或者给它单独的发生器。")
-STATE = Text("state of the generator after the forward", "前向之后发生器的状态")
+           "把验证包在 torch.random.fork_rng() 里，或者给它单独的生成器。")
+STATE = Text("state of the generator after the forward", "前向之后生成器的状态")
 MOVED, STILL = Text("moved", "变了"), Text("as before", "不变")
 
 

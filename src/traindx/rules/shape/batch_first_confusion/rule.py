@@ -56,6 +56,11 @@ ZH = """循环层或注意力层沿着 batch 走，而不是沿着时间走
 怎么改：
 构造这一层时设 ``batch_first=True``。
 
+改前：
+    self.lstm = nn.LSTM(64, 128)
+改后：
+    self.lstm = nn.LSTM(64, 128, batch_first=True)
+
 对照实验：
 在推理模式下只改 batch 里的一个样本：应该只有它自己的输出变化。
 

@@ -55,6 +55,11 @@ ZH = """reshape 或归一化把一个 batch 里的样本混在了一起
 怎么改：
 先交换维度，再 reshape。
 
+改前：
+    h_n.reshape(x.size(0), -1)
+改后：
+    h_n.transpose(0, 1).reshape(x.size(0), -1)
+
 对照实验：
 在推理模式下只改 batch 里的一个样本：应该只有它自己的输出变化。
 

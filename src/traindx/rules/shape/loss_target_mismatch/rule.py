@@ -52,6 +52,11 @@ PyTorch 只打印一次警告，一闪而过；有的损失（poisson_nll、kl_d
 怎么改：
 调用之前让两边形状一致。
 
+改前：
+    criterion(model(x), y)
+改后：
+    criterion(model(x).squeeze(-1), y)
+
 对照实验：
 去掉多余的维度：损失若降到原来的平台以下，病因就是形状不一致。
 

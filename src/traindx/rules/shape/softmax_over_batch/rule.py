@@ -59,6 +59,11 @@ ZH = """softmax 沿着 batch 维计算
 怎么改：
 写明类别所在的维度。
 
+改前：
+    attention = torch.softmax(scores, dim=0)
+改后：
+    attention = torch.softmax(scores, dim=1)
+
 对照实验：
 在推理模式下只改 batch 里的一个样本：应该只有它自己的输出变化。
 
