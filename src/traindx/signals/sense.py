@@ -14,6 +14,7 @@ _LOGS = frozenset(("log", "log_softmax", "logsigmoid", "log_sigmoid", "log2"))
 _PICKS = frozenset(("gather", "__getitem__", "take_along_dim", "diagonal", "diag", "index_select"))
 _CHOICES = frozenset(("multinomial", "argmax", "bernoulli", "topk", "max", "searchsorted"))
 _SOFT_LABELS = frozenset(("one_hot", "eq", "__eq__", "softmax", "float", "to", "float32", "type"))
+_GUARDS = frozenset(("clamp", "clip", "clamp_min", "clamp_max", "nan_to_num"))  # larger stays larger
 DEPTH = 40
 
 
@@ -34,7 +35,7 @@ def _sense(trace: Trace, index: int, sign: int, depth: int) -> int:
         return _sense(trace, op.inputs[0].op, -sign, depth - 1)
     if op.name in ADDS | SUBS and len(op.inputs) == 2:
         return _of_sum(trace, op, sign, depth)
-    if op.name in SCALES | PASSES | ADDS | SUBS and op.inputs:
+    if (op.name in SCALES | PASSES | ADDS | SUBS and op.inputs) or (op.name in _GUARDS and len(op.inputs) == 1):
         return _sense(trace, op.inputs[0].op, sign * int(scale_of(op)), depth - 1)
     return 0
 
@@ -111,7 +112,7 @@ def negation_site(trace: Trace) -> Site | None:
             return op.site
         if op.name in SUBS and len(op.inputs) == 2 and op.inputs[1].requires_grad:
             return op.site
-        if op.name not in SCALES | PASSES | ADDS or not op.inputs:
+        if op.name not in SCALES | PASSES | ADDS | _GUARDS or not op.inputs:
             return None
         index = op.inputs[0].op
     return None

@@ -66,10 +66,17 @@ class Trace:
                 yield op
 
     def addends(self) -> Iterator[tuple[Op, Input, float]]:
-        """What the backward root is a sum of: the op that adds, the addend, its sign. Numbers of one element only."""
-        stack: list[tuple[int, float]] = [(self.root, 1.0)] if 0 <= self.root < len(self.ops) else []
+        """What the backward root is a sum of: the op that adds, the addend, its sign. Numbers of one element only.
+
+        Each op once: what is not made within the trace has no maker (-1), and sums of sums share theirs.
+        """
+        stack: list[tuple[int, float]] = [(self.root, 1.0)]
+        seen: set[tuple[int, float]] = set()
         while stack:
             index, sign = stack.pop()
+            if not 0 <= index < len(self.ops) or (index, sign) in seen:
+                continue
+            seen.add((index, sign))
             op = self.ops[index]
             if op.name in ADDS | SUBS and _single(op.shape):
                 for position, operand in enumerate(op.inputs):

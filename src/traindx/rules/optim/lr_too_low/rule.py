@@ -32,7 +32,7 @@ from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.learning import Drift, UpdateSeen
-from traindx.core.observed.program import LossCall
+from traindx.core.observed.program import LossCall, OptimizerMade, SchedulerMade
 from traindx.core.text import Text, number
 from traindx.signals.learning import Course, Learners, ordinary, typical
 from traindx.signals.traces import TrainingTraces
@@ -74,30 +74,34 @@ LONG = 100  # steps
 RATIO = 1e-4  # update / weight per step: ten times below the band
 DRIFT = 0.02  # of the weights' size, whole run
 GAIN = 0.1  # of the first loss
+FACTOR = 0.05  # of the rate that the optimizer was built with
 ALIVE = 1e-4  # gradient / weight
 
 CAUSE = Text("Each step moves the weights by {ratio} of their size: after {steps} steps they are {drift} from where they began, and the loss went from {start} to {end}.",
              "每一步只把权重改动自身的 {ratio}：{steps} 步之后，权重只离开起点 {drift}，损失从 {start} 到 {end}。")
 FIX = Text("Raise the learning rate of {rate}: about {better} would give the usual update of a thousandth.",
            "把学习率 {rate} 调高：约 {better} 才能达到常见的千分之一更新。")
+FIX_FACTOR = Text("Let {scheduler} give a factor near 1 at its height: it multiplies the optimizer's own rate {base}, and the largest rate was {peak}.",
+                  "让 {scheduler} 在最高处给出接近 1 的倍数：它会去乘优化器自己的学习率 {base}，而实际用过的最大学习率只有 {peak}。")
 UPDATE = Text("update ratio per step, median", "每步的参数更新比例，中位数")
 MOVED = Text("distance of the weights from their start, relative", "权重离开起点的相对距离")
 LOSS = Text("loss: first tenth -> last tenth", "损失：开头一成 -> 末尾一成")
 
 
 def check(learners: Learners, updates: list[UpdateSeen], drift: Drift, course: Course, losses: list[LossCall] | None,
-          traces: TrainingTraces | None) -> Iterator[Finding]:
-    ratio = typical([update.ratio for update in updates])
+          traces: TrainingTraces | None, schedulers: list[SchedulerMade] | None) -> Iterator[Finding]:
+    largest = max((update.ratio for update in updates), default=0.0)
+    ratio = largest if _decays(learners) else typical([update.ratio for update in updates])
     if not (course.steps >= LONG and 0 < ratio < RATIO and drift.drift < DRIFT and abs(course.start - course.end) < GAIN * abs(course.start)):
         return
-    if not ordinary(learners, losses or [], course.start) or not _alive(updates) or _changing(learners):
+    if not ordinary(learners, losses or [], course.start) or not _alive(updates) or _rises(learners):
         return
     made = next(iter(learners.stepped()), None)
-    rate = learners.rates[made.id].peak if made else None
-    sites = [site for site in (made.site if made else None, *(traces.update_sites() if traces else []), updates[0].site) if site is not None]
+    scheduler = _scheduler_of(learners, made, schedulers or [])
+    sites = [site for site in (scheduler.site if scheduler else None, made.site if made else None, *(traces.update_sites() if traces else []), updates[0].site) if site is not None]
     yield Finding(
         cause=CAUSE.fill(ratio=number(ratio), steps=course.steps, drift=f"{drift.drift:.2%}", start=number(course.start, 4), end=number(course.end, 4)),
-        fix=FIX.fill(rate=number(rate) if rate else "?", better=number(min(rate * 1e-3 / ratio, 1.0), 1) if rate else "?"),
+        fix=_fix(learners, made, scheduler, ratio),
         where=sites[0] if sites else None, also=tuple(dict.fromkeys(sites[1:])),
         evidence=(Evidence(UPDATE, number(ratio), Text("about 1e-3", "约 1e-3"), origin="measured"),
                   Evidence(MOVED, number(drift.drift), Text("above 0.1", "0.1 以上"), origin="measured"),
@@ -106,11 +110,33 @@ def check(learners: Learners, updates: list[UpdateSeen], drift: Drift, course: C
         because=Text("judged from the size of the updates", "根据更新的大小判断"))
 
 
+def _fix(learners: Learners, made: OptimizerMade | None, scheduler: SchedulerMade | None, ratio: float) -> Text:
+    if made is None:
+        return FIX.fill(rate="?", better="?")
+    rate = learners.rates[made.id]
+    if scheduler is not None:
+        return FIX_FACTOR.fill(scheduler=scheduler.class_name, base=number(rate.base), peak=number(rate.peak))
+    return FIX.fill(rate=number(rate.peak), better=number(min(rate.peak * 1e-3 / ratio, 1.0), 1))
+
+
 def _alive(updates: list[UpdateSeen]) -> bool:
     """Gradients that vanish make small updates at any rate: then the rate is not to blame."""
     return typical([update.gradient / update.weight for update in updates if update.weight > 0]) > ALIVE
 
 
-def _changing(learners: Learners) -> bool:
-    """A warm-up or a decay decides the rate: another rule's matter."""
-    return any(rate.last < 0.3 * rate.peak or (rate.rises > rate.steps / 4 and rate.last >= rate.peak) for rate in learners.rates.values())
+def _rises(learners: Learners) -> bool:
+    """A warm-up that goes on decides the rate."""
+    return any(rate.rises > rate.steps / 4 and rate.last >= rate.peak for rate in learners.rates.values())
+
+
+def _decays(learners: Learners) -> bool:
+    """What is small at the end of a decay was meant; the largest update, near the rate's peak, was not."""
+    return any(rate.last < 0.3 * rate.peak for rate in learners.rates.values())
+
+
+def _scheduler_of(learners: Learners, made: OptimizerMade | None, schedulers: list[SchedulerMade]) -> SchedulerMade | None:
+    """The scheduler that keeps the rate far below the one that the optimizer was built with: its factor is a rate itself."""
+    rate = learners.rates[made.id] if made is not None else None
+    if made is None or rate is None or rate.peak > FACTOR * rate.base:
+        return None
+    return next((each for each in schedulers if each.optimizer == made.id), None)
