@@ -2,7 +2,8 @@
 
 What it is:
 Between some layers and the loss there is a step that autograd cannot go through: ``detach``, ``.data``, ``.item()``, a detour through
-NumPy, ``argmax``, rounding, ``torch.tensor(x)``, or a ``no_grad`` that was left on.
+NumPy, ``argmax``, rounding, ``torch.tensor(x)``, or a ``no_grad`` that was left on. Weights that adapt on detached copies
+(meta-learning), and re-entrant checkpointing of a part none of whose inputs requires a gradient, cut it, too.
 
 Why it is silent:
 The layers behind the cut still learn, and layers without a gradient are passed over by the optimizer. Where everything is cut off,
@@ -47,6 +48,7 @@ ZH = """计算图断了：可训练参数没有梯度
 
 是什么：
 某些层与损失之间，有一步是自动求导走不过去的：``detach``、``.data``、``.item()``、绕道 NumPy、``argmax``、取整、``torch.tensor(x)``，或者忘了退出的 ``no_grad``。
+元学习里在断开的副本上适应权重，或者可重入的 checkpoint 没有一个输入需要梯度，也会切断计算图。
 
 为什么不报错：
 断点之后的层还在学，没有梯度的层优化器直接跳过。如果全都断开，给损失设 ``requires_grad=True`` 又恰好压住了 torch 本该报的错。

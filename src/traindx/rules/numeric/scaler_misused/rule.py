@@ -2,13 +2,14 @@
 
 What it is:
 A GradScaler works in three calls: ``scale(loss).backward()``, ``step(optimizer)``, ``update()``. Here one of them is left out: the
-backward starts from the loss as it is, or ``optimizer.step()`` is called directly on scaled gradients, or ``update()`` is missing.
+backward starts from the loss as it is (or one of two losses does), or ``optimizer.step()`` is called directly on scaled gradients, or
+``update()`` is missing.
 
 Why it is silent:
 Each call alone is legal. ``scaler.step`` divides by the scale whether or not the loss was multiplied by it.
 
 What you see:
-With an unscaled backward, gradients 65536 times too small: nothing moves. With a direct step, gradients 65536 times too large: the
+With an unscaled backward, gradients 65536 times too small: nothing moves, or a second loss has no effect. With a direct step, gradients 65536 times too large: the
 first step ruins the weights. Without ``update()`` the second ``scaler.step`` raises.
 
 Look-alikes:
@@ -45,13 +46,13 @@ from traindx.core.text import Text, number
 ZH = """GradScaler 没用全
 
 是什么：
-GradScaler 要三步配合：``scale(loss).backward()``、``step(optimizer)``、``update()``。这里少了一步：反向传播直接从原损失开始，或在放大过的梯度上直接调用 ``optimizer.step()``，或漏了 ``update()``。
+GradScaler 要三步配合：``scale(loss).backward()``、``step(optimizer)``、``update()``。这里少了一步：反向传播直接从原损失开始（或者两个损失中的一个这样），或在放大过的梯度上直接调用 ``optimizer.step()``，或漏了 ``update()``。
 
 为什么不报错：
 单看每个调用都合法。不管损失有没有放大过，``scaler.step`` 都会除以缩放系数。
 
 你会看到：
-反向传播没放大时，梯度小了 65536 倍：什么都不动。直接 step 时，梯度大了 65536 倍：第一步就毁掉权重。漏了 ``update()`` 时，第二次 ``scaler.step`` 会报错。
+反向传播没放大时，梯度小了 65536 倍：什么都不动，或者第二个损失不起作用。直接 step 时，梯度大了 65536 倍：第一步就毁掉权重。漏了 ``update()`` 时，第二次 ``scaler.step`` 会报错。
 
 容易混淆的情况：
 先 ``scaler.unscale_(optimizer)`` 再直接 step，梯度是对的。停用的 scaler 什么也不做。Adam 几乎感觉不到固定的倍数，但很小的梯度会输给它的 epsilon。
