@@ -65,7 +65,7 @@ torchvision 文档 ToTensor。取值的网格（步长 1/255²）是精确的算
 """
 LEVEL = "warning"
 STEP = 1
-EXPLAINS = ("curve/*", "optim/lr-too-low", "init/activation-collapse", "init/gradient-vanishing", "data/class-imbalance")
+EXPLAINS = ("curve/*", "optim/lr-too-low", "init/activation-collapse", "init/gradient-vanishing", "init/dead-units", "data/class-imbalance")
 
 STEPS = (255, 256, 16, 15)  # grey levels of images
 CRUSHED = 0.05
@@ -95,10 +95,16 @@ def _twice(columns: Columns) -> int:
         return 0
     for steps in STEPS:
         grid = abs(columns.spacing * steps * steps - 1) < 0.02 and columns.low >= -1e-9 and columns.high < 1.02 / steps
-        if grid:
+        if grid or _coarse(columns, steps):
             return steps
     levels = width / columns.spacing
     return 255 if width < CRUSHED and 60 <= levels <= 255.5 and 16 <= columns.levels <= 256 else 0
+
+
+def _coarse(columns: Columns, steps: int) -> bool:
+    """Only some of the grey levels occur, the highest of them does: 0, 16, 32, .. 255, each divided twice."""
+    gap = columns.spacing * steps * steps
+    return abs(columns.low) < 1e-9 and abs(columns.high * steps - 1) < 1e-4 and 1 <= round(gap) <= steps / 8 and abs(gap - round(gap)) < 0.01
 
 
 def _finding(feed: Feed, columns: Columns, steps: int) -> Finding:
