@@ -108,6 +108,14 @@ def test_an_epoch_that_does_not_end(act):  # noqa: F811
     close(changed, act(edited(LOADER, (LISTED[0], LISTED[1].replace("ORDER", order))), steps=30), 0)
 
 
+def test_an_epoch_of_persistent_workers_does_not_end_either(act):  # noqa: F811
+    kept = edited(LOADER, ("batch_size=4", "batch_size=4, num_workers=1, persistent_workers=True"))
+    changed = act(kept, "extend_epochs", steps=30)
+    order = "[*batches, *batches]"
+    assert len(changed.steps) == 30
+    close(changed, act(edited(LOADER, (LISTED[0], LISTED[1].replace("ORDER", order))), steps=30), 0)
+
+
 def test_logging_and_reads_left_out(act):  # noqa: F811
     quiet = act(LOADER, "skip_logging", steps=5)
     assert applied(quiet, "skip_logging") and "loss" not in quiet.output
@@ -158,5 +166,6 @@ def test_a_program_that_ends_leaves_what_was_timed(tmp_path):
             "for _ in range(5):\n    w(torch.ones(3, 2)).mean().backward()\n    opt.step()\n"
     trace = timed(tmp_path, short, {"kind": "profile"}, held=Condition("hold_batch"))
     assert trace.ended == "script" and trace.facts["program"]["batch"] == 3 and "profile" not in trace.facts
+    assert trace.facts["seen"]["steps"] == 5
     broken = timed(tmp_path, short.replace("opt.step()", "1 / 0"), {"kind": "profile"}, held=Condition("hold_batch"))
     assert broken.ended == "raised" and "ZeroDivisionError" in broken.error

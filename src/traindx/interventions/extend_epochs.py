@@ -24,8 +24,11 @@ class ExtendEpochs(Fetching):
             if loader is None:
                 raise
             self.touch()
-            self._instead[iterator] = iter(loader)
-            return next(self._instead[iterator])
+            anew = iter(loader)
+            if anew is iterator:  # persistent workers: it was reset
+                return original()
+            self._instead[iterator] = anew
+            return next(anew)
 
     def let_schedule(self, scheduler: Any) -> bool:
         return False

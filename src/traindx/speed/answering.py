@@ -38,7 +38,11 @@ NO_STEPS = Text("no training step could be timed: {how}. `traindx run {subject}`
 NEEDS_GPU = Text(" The program asks for a GPU, and there is none here; traindx memory {subject} still tells what it needs.",
                  " 程序要求有 GPU，这里没有；traindx memory {subject} 仍然能算出它需要多少显存。")
 RAISED = Text("the program ended by {error}", "程序因 {error} 结束")
-ENDED = Text("the program came to its end before one could be", "程序结束得太早，还没有一步能计时")
+ENDED = Text("the program came to its end too early", "程序结束得太早")
+NO_BACKWARD = Text("a model was called {count} times, but no backward followed: nothing was trained",
+                   "模型被调用了 {count} 次，但后面没有 backward：什么也没训练")
+NOT_APART = Text("the time of a step could not be taken apart: {how}, after {steps} training steps",
+                 "没能拆开一步的时间：{how}，此前跑了 {steps} 个训练步")
 TOO_LONG = Text("it took more than {seconds} s (--seconds N allows more)", "超过了 {seconds} 秒（--seconds N 可以放宽）")
 REFUSED = Text("Step 4 (compute) is not tried while the training waits for its data: the device would only wait longer. "
                "--force tries it anyway.",
@@ -106,7 +110,7 @@ class Speeding:
         report.baseline, report.load = baseline, answer.load
         profile = answer.facts.get("profile")
         if profile is None:
-            report.verdict, report.why = judge(measured_of(answer))
+            report.why = NOT_APART.fill(steps=_seen(answer, "steps"), how=self._how(answer))
             return answer
         if judge(measured_of(answer))[0] == "compute-bound" or measured_of(answer).small:
             self._curve(profile)
@@ -124,10 +128,15 @@ class Speeding:
             report.remarks.insert(0, GROWS)
         return answer
 
+    def _how(self, answer: Answer) -> Text:
+        """How a run ended before all was timed."""
+        if answer.error:
+            return RAISED.fill(error=answer.error)
+        return TOO_LONG.fill(seconds=number(self.asker.seconds)) if answer.ended == "seconds" else ENDED
+
     def _failure(self, answer: Answer) -> Text:
-        how = RAISED.fill(error=answer.error) if answer.error and answer.ended == "raised" else \
-            TOO_LONG.fill(seconds=number(self.asker.seconds)) if answer.ended == "seconds" else \
-            RAISED.fill(error=answer.error) if answer.error else ENDED
+        forwards = _seen(answer, "forwards")
+        how = NO_BACKWARD.fill(count=forwards) if forwards and not answer.error else self._how(answer)
         asks = any(word in answer.error for word in ("CUDA", "NVIDIA", "cuda"))
         return NO_STEPS.fill(how=how, subject=self.subject) + (NEEDS_GPU.fill(subject=self.subject) if asks else EMPTY)
 
@@ -229,3 +238,6 @@ def report_on(program: Program, subject: str, progress: Progress, *, seconds: fl
     return report
 
 
+def _seen(answer: Answer, what: str) -> int:
+    """``steps`` or ``forwards`` of the whole run."""
+    return int((answer.facts.get("seen") or {}).get(what, 0))

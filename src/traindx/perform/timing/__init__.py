@@ -3,7 +3,7 @@
 Settings: ``variants`` (names of the conditions, in their order); ``kind``: ``profile``, ``pairs`` or ``search``; ``seconds`` for all of it;
 ``first``: steps at the beginning under ``first_variant``, whose losses are told; ``groups`` of variants to be timed side by side, ``rounds``
 times, in blocks of ``block_seconds``; ``under``: a variant that is on for the whole profile. Facts sent: ``program``, ``first``, ``bare``,
-``profile``, ``blocks``, ``tried``, ``best``, ``states``.
+``profile``, ``blocks``, ``tried``, ``best``, ``states``, ``seen``.
 """
 from __future__ import annotations
 
@@ -144,6 +144,7 @@ class Timing(Performance):
     def _end(self) -> None:
         states = {name: encode(variant.state()) for name, variant in self.variants.items()}
         self._tell("states", states)
+        self._tell("seen", {"steps": self.leader.steps, "forwards": self.facts.forwards})
 
     def finish(self, ended: Any, error: str) -> None:
         if not self.ended and hasattr(self, "leader"):

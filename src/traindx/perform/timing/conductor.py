@@ -58,6 +58,7 @@ class Conductor(Part):
         self.until = float("inf")  # until the first step is over
         self.plan: Plan | None = None
         self.block = Block()
+        self._optimizer_steps = 0
         self._taken: list[float] = []
         self._seen = 0
         self._last = 0.0
@@ -76,7 +77,13 @@ class Conductor(Part):
     def on_tick(self, step: int) -> None:
         self._tick()
 
+    @property
+    def steps(self) -> int:
+        """Of the whole run; the stage does not see those of bare blocks."""
+        return max(self.stage.steps, self._optimizer_steps)
+
     def _bare_tick(self, *_: Any) -> None:
+        self._optimizer_steps += 1
         if self.block.mode == "bare" and not self._done and not self.stage.active:
             self._tick()
 

@@ -22,12 +22,14 @@ class Facts(Part):
         self.stage = stage
         self.known: dict[str, Any] = {}
         self.evaluated = False
+        self.forwards = 0
         self.nodes: list[int] = []  # of the graph of each of these backwards
         self._losses: list[Any] = []
         self._wanted = losses
         self._largest = 0
 
     def on_root_call(self, call: RootCall) -> None:
+        self.forwards += call.has_parameters
         self.evaluated |= call.has_parameters and not call.grad
         if self.stage.steps < 3 and call.grad and call.has_parameters:
             self._look_at(call)
