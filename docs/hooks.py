@@ -6,7 +6,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from traindx.core.rules import Rule, all_rules
+from traindx.core.rules import Rule, all_pages
 from traindx.core.text import Language
 
 WORDS = {"en": ("Rules", "level", "step", "The fault, as a program", "Its healthy twin"),
@@ -20,7 +20,7 @@ def on_files(files: Files, config: Any) -> Files:
     files.append(File.generated(config, "add-a-rule.md", content=(ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
     for language in ("en", "zh"):
         files.append(File.generated(config, f"rules/index{suffix(language)}.md", content=index(language)))
-        for rule in all_rules().values():
+        for rule in all_pages().values():
             files.append(File.generated(config, f"rules/{rule.name}{suffix(language)}.md", content=page(rule, language)))
     return files
 
@@ -32,13 +32,13 @@ def suffix(language: Language) -> str:
 def index(language: Language) -> str:
     title, level, step, *_ = WORDS[language]
     rows = [f"| [{rule.name}]({rule.name}{suffix(language)}.md) | {rule.title.say(language)} | {rule.level} | {rule.step} |"
-            for rule in all_rules().values()]
+            for rule in all_pages().values()]
     return "\n".join([f"# {title}", "", f"| | | {level} | {step} |", "|---|---|---|---|", *rows, ""])
 
 
 def page(rule: Rule, language: Language) -> str:
     _, level, step, bad, good = WORDS[language]
-    parts = [f"# {rule.title.say(language)}", f"`{rule.name}` · {level}: {rule.level} · {step}: {rule.step}"]
+    parts = [f"# {rule.title.say(language)}", f"`{rule.name}` · {level}: {rule.level} · {step}: {rule.step} · `traindx {rule.judged_by}`"]
     for heading, text in rule.page(language).sections.items():
         parts += [f"## {heading}", as_markdown(text)]
     for heading, which in ((bad, "bad"), (good, "good")):

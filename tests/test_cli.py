@@ -17,7 +17,7 @@ from traindx.cli.run import check_report_file
 from traindx.core.observed import Ended, Site
 from traindx.core.observed.program import LossCall
 from traindx.core.recording import Recording
-from traindx.core.rules import all_rules
+from traindx.core.rules import all_pages, all_rules
 from traindx.core.secrets import masked
 from traindx.core.text import Text
 from traindx.errors import UsageError
@@ -179,7 +179,7 @@ def test_a_report_that_is_never_written_leaves_no_empty_file(tmp_path):
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_rule_can_be_explained_in_80_columns(language, capsys):
     from traindx.reporters.layout import width
-    for name, rule in all_rules().items():
+    for name, rule in all_pages().items():
         status, out, _ = said(capsys, "explain", "--lang", language, name)
         assert status == 0 and out.startswith(name)
         assert "".join(rule.title.say(language).split()) in "".join(out.split())
@@ -193,17 +193,24 @@ def test_explain_shows_before_after_and_the_guilty_line(capsys):
 
 
 def test_a_slug_that_several_rules_share_is_ambiguous(monkeypatch):
-    monkeypatch.setattr("traindx.core.rules.all_rules", lambda: {"loss/x": None, "data/x": None})
+    monkeypatch.setattr("traindx.core.rules.all_pages", lambda: {"loss/x": None, "data/x": None})
     with pytest.raises(UsageError, match="several rules: loss/x, data/x"):
         rule_named("x")
 
 
 def test_rules_lists_all_of_them(capsys):
     _, out, _ = said(capsys, "rules", "--lang", "en")
-    assert all(name in out for name in all_rules())
+    assert all(name in out for name in all_pages())
     _, out, _ = said(capsys, "rules", "--json", "--lang", "zh")
     rows = json.loads(out)
-    assert [row["rule"] for row in rows] == list(all_rules()) and {"level", "step", "title", "explains"} <= rows[0].keys()
+    assert [row["rule"] for row in rows] == list(all_pages()) and {"level", "step", "title", "explains"} <= rows[0].keys()
+    assert [row["rule"] for row in rows if row["judged_by"] == "run"] == list(all_rules())
+    assert {row["judged_by"] for row in rows} == {"run", "speed"}
+
+
+def test_what_another_command_judges_cannot_be_selected(script, capsys):
+    status, _, err = said(capsys, "run", "--lang", "en", "--select", "speed/many-small-operations", "train.py")
+    assert status == 2 and "judged by `traindx speed`" in err
 
 
 # -- quickness --------------------------------------------------------------------------------------------------------

@@ -97,8 +97,12 @@ GAIN, NONE = Interval(2.0, 1.8, 2.2, 9, 9), Interval(1.01, 0.97, 1.05, 9, 5)
     (seen({"held": GAIN, "unlogged": GAIN}, seconds={"input": 0.05, "logging": 0.03, "compute": 0.02}), "input-bound"),
     (seen({"held": GAIN, "unlogged": GAIN}, seconds={"input": 0.03, "logging": 0.05, "compute": 0.02}), "overhead-bound"),
     (seen(seconds={"compute": 0.01}, ops=1000, elements=64, elasticity=0.05), "overhead-bound"),
-    (seen(seconds={"compute": 0.01}, ops=1000, elements=64), "overhead-bound"),
-    (seen(seconds={"compute": 1.0}, ops=100, elements=64), "compute-bound"),  # calls do not take so long
+    (seen(seconds={"compute": 0.01}, ops=1000, elements=64, call=4e-6), "overhead-bound"),
+    (seen(seconds={"compute": 0.1}, ops=1000, elements=64, call=40e-6), "overhead-bound"),  # the same on a machine ten times slower
+    (seen(seconds={"compute": 1.0}, ops=100, elements=64, call=4e-6), "compute-bound"),  # calls do not take so long
+    (seen(seconds={"compute": 0.01}, ops=1000, elements=64), "compute-bound"),  # what a call takes is not known
+    (seen(seconds={"compute": 1.0}, ops=100, elements=64, call=4e-6, grown=(10, 400)), "overhead-bound"),  # however long an operation takes
+    (seen({"held": GAIN}, seconds={"input": 0.05, "compute": 0.05}, grown=(10, 400)), "input-bound"),
     (seen(seconds={"compute": 0.01}, ops=1000, elements=64, elasticity=0.9), "compute-bound"),
     (seen(seconds={"compute": 0.01}, ops=20, elements=10**6, elasticity=0.05), "compute-bound"),  # weights, not calls
     (Measured(3, {"compute": 0.1}), "not-measured"), (Measured(20), "not-measured")])

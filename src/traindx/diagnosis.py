@@ -12,7 +12,7 @@ from traindx.core.observed import MAX_STEPS, Ended, ProbeFailed
 from traindx.core.observed.program import BackwardCall, Window
 from traindx.core.ranks import judge_ranks
 from traindx.core.recording import Recording
-from traindx.core.rules import UnknownRule, all_rules, matching
+from traindx.core.rules import UnknownRule, all_pages, all_rules, matching
 from traindx.core.text import EMPTY, Text
 from traindx.errors import UsageError
 from traindx.launch import Outcome
@@ -27,6 +27,8 @@ def chosen(select: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
         kept = (matching(select, names) if select else set(names)) - matching(ignore, names)
     except UnknownRule as problem:
         pattern, near = problem.args
+        if pattern in all_pages():
+            raise UsageError(messages.JUDGED_ELSEWHERE.fill(rule=pattern, command=all_pages()[pattern].judged_by)) from None
         hint = messages.HINT_NEAR.fill(near=", ".join(near)) if near else EMPTY
         raise UsageError(messages.UNKNOWN_RULE.fill(pattern=pattern, near=hint)) from None
     if not kept:

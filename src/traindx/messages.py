@@ -161,6 +161,8 @@ HINT_SCRIPTS = Text(" Python files there: {files}", "那里的 Python 文件有�
 HINT_NEAR = Text(" Did you mean {near}?", "你要找的是不是 {near}？")
 UNKNOWN_RULE = Text("unknown rule {pattern!r}.{near} All names: traindx rules",
                     "没有叫 {pattern!r} 的规则。{near}全部名字见：traindx rules")
+JUDGED_ELSEWHERE = Text("{rule} is judged by `traindx {command}`: what it asks is not seen in a watched run",
+                        "{rule} 由 `traindx {command}` 判断：旁观一次运行看不出来")
 RULE_AMBIGUOUS = Text("{pattern!r} is the slug of several rules: {names}", "{pattern!r} 对应好几条规则：{names}")
 NO_RULE_LEFT = Text("--select and --ignore together leave no rule to judge",
                     "--select 和 --ignore 合起来一条规则也不剩")
@@ -179,8 +181,10 @@ NOT_A_COUNT = Text("argument --max-steps: must be a whole number above 0, but is
                    "参数 --max-steps：应当是大于 0 的整数，现在是 {value!r}")
 
 EXPLAIN_HEAD = Text("{level}, step {step} of the diagnosis tree", "{level}，诊断树第 {step} 步")
+EXPLAIN_BY = Text("; judged by traindx {command}", "；由 traindx {command} 判断")
 EXPLAIN_BAD = Text("A small program with this fault (the line is marked):", "有这个毛病的小程序（出错的行有标记）：")
 EXPLAIN_EXPLAINS = Text("Symptoms that it explains", "它能解释的症状")
+RULES_BY = Text(" (traindx {command})", "（traindx {command}）")
 RULES_FOOT = Text("{count} rules. The page of one: traindx explain FAMILY/SLUG",
                   "共 {count} 条规则。看某一条的说明：traindx explain FAMILY/SLUG")
 

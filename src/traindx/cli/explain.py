@@ -35,8 +35,8 @@ def run(options: argparse.Namespace) -> int:
 
 def rule_named(name: str) -> Rule:
     """A rule by its name, or by its slug where only one has it. Raises UsageError, with the nearest names."""
-    from traindx.core.rules import all_rules
-    rules = all_rules()
+    from traindx.core.rules import all_pages
+    rules = all_pages()
     if name in rules:
         return rules[name]
     same_slug = [full for full in rules if full.split("/")[1] == name]
@@ -55,8 +55,7 @@ def page(rule: Rule, language: Language, style: Style, columns: int) -> Iterator
     from traindx.reporters.layout import reflow, wrap
     text = rule.page(language)
     yield from (style.strong(line) for line in wrap(text.title, columns, f"{rule.name}  "))
-    level = messages.LEVEL[rule.level].say(language)
-    yield style.level(messages.EXPLAIN_HEAD.fill(level=level, step=rule.step).say(language), rule.level)
+    yield style.level(head(rule, language), rule.level)
     for heading, body in text.sections.items():
         yield ""
         yield style.strong(heading)
@@ -69,6 +68,13 @@ def page(rule: Rule, language: Language, style: Style, columns: int) -> Iterator
     yield ""
     yield style.strong(messages.EXPLAIN_BAD.say(language))
     yield from guilty_lines(rule.source_of("bad"), style)
+
+
+def head(rule: Rule, language: Language) -> str:
+    """Level and step, and the command where that is not ``run``."""
+    from traindx.core.rules import RUN
+    said = messages.EXPLAIN_HEAD.fill(level=messages.LEVEL[rule.level].say(language), step=rule.step)
+    return (said if rule.judged_by == RUN else said + messages.EXPLAIN_BY.fill(command=rule.judged_by)).say(language)
 
 
 def guilty_lines(source: str, style: Style) -> Iterator[str]:

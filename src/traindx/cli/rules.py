@@ -4,10 +4,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traindx import messages
-from traindx.core.text import Language, language_from
+from traindx.core.text import Language, Text, language_from
+
+if TYPE_CHECKING:
+    from traindx.core.rules import Rule
 
 ABOUT = messages.RULES_ABOUT
 
@@ -28,17 +31,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def rows(language: Language) -> list[dict[str, Any]]:
-    from traindx.core.rules import all_rules
+    from traindx.core.rules import all_pages
     return [{"rule": rule.name, "level": rule.level, "step": rule.step, "title": rule.title.say(language),
-             "explains": list(rule.explains), "experiment": rule.experiment} for rule in all_rules().values()]
+             "explains": list(rule.explains), "experiment": rule.experiment, "judged_by": rule.judged_by} for rule in all_pages().values()]
 
 
 def listing(language: Language) -> list[str]:
-    from traindx.core.rules import all_rules
+    from traindx.core.rules import all_pages
     from traindx.reporters.layout import pad, width, wrap
     from traindx.reporters.style import columns_of, style_for
     style, columns = style_for(sys.stdout), columns_of(sys.stdout)
-    rules = list(all_rules().values())
+    rules = list(all_pages().values())
     names = max(width(rule.name) for rule in rules) + 4
     levels = max(width(text.say(language)) for text in messages.LEVEL.values()) + 2
     lines: list[str] = []
@@ -47,6 +50,12 @@ def listing(language: Language) -> list[str]:
             lines.append("")
         level = messages.LEVEL[rule.level].say(language)
         lead = "  " + pad(rule.name, names - 2) + pad(level, levels)
-        first, *rest = wrap(rule.title.say(language), columns, lead)
+        first, *rest = wrap(title(rule).say(language), columns, lead)
         lines += [first.replace(level, style.level(level, rule.level), 1), *rest]
     return [*lines, "", messages.RULES_FOOT.fill(count=len(rules)).say(language)]
+
+
+def title(rule: Rule) -> Text:
+    """With the command that judges it, where that is not ``run``."""
+    from traindx.core.rules import RUN
+    return rule.title if rule.judged_by == RUN else rule.title + messages.RULES_BY.fill(command=rule.judged_by)

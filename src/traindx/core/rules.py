@@ -4,6 +4,9 @@
 Chinese), ``LEVEL``, ``STEP`` (0-6, where the tree asks for it), optionally ``EXPLAINS`` (patterns of rules whose finding is only
 a symptom of this one), ``EXPERIMENT`` (what ``traindx exam`` would change) and ``check``. The annotations of ``check`` are its
 needs: ``list[SomeObservation]`` or a signal; a need that is absent makes the verdict "not checked".
+
+What no recording of ``traindx run`` shows, and another command names, has ``page.py`` in the place of ``rule.py``: the same without
+``check``, and with ``JUDGED_BY``, that command's name.
 """
 from __future__ import annotations
 
@@ -25,9 +28,10 @@ from traindx.core.findings import Finding, Level
 from traindx.core.text import Language, Text
 
 FAMILIES = ("shape", "loss", "optim", "mode", "data", "init", "numeric", "curve", "memory", "record", "repro", "speed", "rank")
-RULE_FILES = ("rule.py", "bad.py", "good.py")
+RULE, PAGE, PAIR = "rule.py", "page.py", ("bad.py", "good.py")
+RUN = "run"
 SECTIONS = ("What it is", "Why it is silent", "What you see", "Look-alikes", "Fix", "Experiment", "Source")
-CONSTANTS = ("ZH", "LEVEL", "STEP", "EXPLAINS", "EXPERIMENT")
+CONSTANTS = ("ZH", "LEVEL", "STEP", "EXPLAINS", "EXPERIMENT", "JUDGED_BY")
 SECTIONS_ZH = ("是什么", "为什么不报错", "你会看到", "容易混淆的情况", "怎么改", "对照实验", "来源")
 
 
@@ -107,6 +111,12 @@ class Rule:
         return getattr(self.module, "EXPERIMENT", None)
 
     @property
+    def judged_by(self) -> str:
+        """The command that finds it."""
+        judged_by: str = RUN if Path(str(self.module.__file__)).name == RULE else self.module.JUDGED_BY
+        return judged_by
+
+    @property
     def folder(self) -> Path:
         return Path(str(self.module.__file__)).parent
 
@@ -151,7 +161,17 @@ class IncompleteRule(UserWarning):
 
 @cache
 def all_rules() -> dict[str, Rule]:
-    """Every rule by name, in the order of families."""
+    """Every rule of ``traindx run`` by name, in the order of families."""
+    return {name: rule for name, rule in _found().items() if rule.judged_by == RUN}
+
+
+@cache
+def all_pages() -> dict[str, Rule]:
+    """Every name that has a page: those rules, and what another command judges."""
+    return _found()
+
+
+def _found() -> dict[str, Rule]:
     import traindx.rules as root
     return discover(root.__path__, root.__name__)
 
@@ -168,10 +188,11 @@ def discover(paths: Iterable[str], package: str) -> dict[str, Rule]:
             if not slug.ispkg:
                 continue
             name = f"{family.name}/{slug.name.replace('_', '-')}"
-            if missing := [file for file in RULE_FILES if not (folder / file).is_file()]:
+            page = PAGE if (folder / PAGE).is_file() else RULE
+            if missing := [file for file in (page, *PAIR) if not (folder / file).is_file()]:
                 warnings.warn(IncompleteRule(f"rule {name} is left out: {folder} has no {', '.join(missing)}"), stacklevel=2)
                 continue
-            found[name] = Rule(name, RuleFile(folder / "rule.py", f"{package}.{family.name}.{slug.name}.rule"))
+            found[name] = Rule(name, RuleFile(folder / page, f"{package}.{family.name}.{slug.name}.{page.removesuffix('.py')}"))
     return dict(sorted(found.items(), key=lambda item: (_family_order(item[0]), item[0])))
 
 

@@ -8,7 +8,7 @@ from traindx.core.findings import Evidence, Finding, Judged, Level
 from traindx.core.observed import Site
 from traindx.core.speed import Bottleneck, Spent
 from traindx.core.text import EMPTY, Text, same
-from traindx.speed.reading import LOGGERS, lines_of, site_of
+from traindx.speed.reading import LOGGERS, growth_of, lines_of, site_of
 from traindx.speed.source import carried_at
 from traindx.speed.verdict import Measured, duration, percent
 
@@ -17,8 +17,6 @@ WORTH = 0.05  # of a step, from which a line is worth a warning
 SEEN = 0.02  # from which it is worth a note
 WORTH_TELLING = 0.1  # of fetching, from which a line is named
 EACH_STEP = 0.9  # calls a step, from which something happens in every step
-GROWN = 1.5  # times the nodes at the beginning
-NODES = 8
 
 SLOW_FETCH = Text("Fetching waits for its data", "取数据太慢")
 FETCH = Text("This line is {of} of fetching a batch, and fetching {share} of a step{calls}.",
@@ -174,9 +172,8 @@ def _python(profile: Json, seen: Measured) -> Iterator[Judged]:
 
 
 def _graph(profile: Json) -> Iterator[Judged]:
-    looked = profile["backward"]["nodes"]
-    nodes = [*profile.get("first_nodes", ()), *looked]
-    if len(looked) < 2 or nodes != sorted(nodes) or looked[0] == looked[-1] or nodes[-1] < max(GROWN * nodes[0], nodes[0] + NODES):
+    nodes = growth_of(profile)
+    if nodes is None:
         return
     grown = profile.get("grown") or {}
     backward = site_of(profile["backward"]["site"])

@@ -12,6 +12,8 @@ from traindx.speed.statistics import interval_of, median, quantile, ratios_of
 from traindx.speed.verdict import Measured
 
 Json = Any
+GROWN = 1.5  # times the nodes at the beginning
+NODES = 8
 FAR = 10.0  # times the median: steps in which something else happened (an epoch's end)
 LOGGERS = frozenset(("tensorboard", "tensorboardX", "wandb", "mlflow", "matplotlib", "comet_ml", "neptune", "clearml", "aim", "logging", "tqdm"))
 
@@ -37,7 +39,8 @@ def measured_of(answer: Answer, elasticity: float | None = None) -> Measured:
     gains = {name: interval_of(ratios_of(answer.blocks, "", name)) for name in ("held", "unread", "unlogged")}
     return Measured(len(profile["step_seconds"]), seconds_of(profile), gains["held"], gains["unread"], gains["unlogged"], elasticity,
                     sum(operations.get("by_phase", {}).get(name, 0.0) for name in (*COMPUTE, "optimizer", "host")) or None,
-                    operations.get("elements"), (answer.facts.get("program") or {}).get("device") or "cpu")
+                    operations.get("elements"), (answer.facts.get("program") or {}).get("device") or "cpu",
+                    operations.get("call_seconds"), growth_of(profile))
 
 
 def seconds_of(profile: Json) -> dict[str, float]:
@@ -48,6 +51,15 @@ def seconds_of(profile: Json) -> dict[str, float]:
     outside = min(host - logged, (profile.get("operations") or {}).get("outside_seconds", 0.0))
     return {"input": phases["input"], "host": host - logged - outside, "sync": phases["sync"], "transfer": phases["transfer"],
             "compute": sum(phases[name] for name in COMPUTE) + outside, "optimizer": phases["optimizer"], "logging": phases["logging"] + logged}
+
+
+def growth_of(profile: Json) -> tuple[int, int] | None:
+    """Nodes of the graph behind the loss, first and last, where they never fall and grow while they are looked at."""
+    looked = profile["backward"]["nodes"]
+    nodes = [*profile.get("first_nodes", ()), *looked]
+    if len(looked) < 2 or nodes != sorted(nodes) or looked[0] == looked[-1] or nodes[-1] < max(GROWN * nodes[0], nodes[0] + NODES):
+        return None
+    return nodes[0], nodes[-1]
 
 
 def _logging_share(profile: Json) -> float:

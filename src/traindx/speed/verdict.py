@@ -26,17 +26,20 @@ SMALL_OPS = Text("{ops} operations a step take {each} each (measured), on {eleme
                  "batch twice as large takes {ratio} times as long: the calls cost more than the arithmetic.",
                  "每步 {ops} 个算子，平均每个 {each}（实测），平均只处理 {elements} 个元素；"
                  "batch 加倍，同一步用时只变成 {ratio} 倍：调用的开销比计算还大。")
-SMALL_ONLY = Text("{ops} operations a step take {each} each (measured), on {elements} elements on average: below {limit} the call usually "
-                  "costs more than the arithmetic (rule of thumb).",
-                  "每步 {ops} 个算子，平均每个 {each}（实测），平均只处理 {elements} 个元素：低于 {limit} 个时，"
-                  "调用的开销通常比计算还大（经验值）。")
+SMALL_ONLY = Text("{ops} operations a step take {each} each (measured), on {elements} elements on average, and an operation on a single "
+                  "number takes {call} here (measured): the calls cost much of it.",
+                  "每步 {ops} 个算子，平均每个 {each}（实测），平均处理 {elements} 个元素；在这台机器上，"
+                  "只算一个数的算子也要 {call}（实测）：其中很大一部分是调用的开销。")
+GROWN = Text("The backward went through {first} nodes of the graph at first and through {last} later (measured): steps get longer by work that "
+             "the training does not need.",
+             "反向传播起初经过 {first} 个节点，后来是 {last} 个（实测）：步子变慢，多出来的计算训练并不需要。")
 COMPUTE = Text("{share} of a step is arithmetic (measured){elastic}.", "每步有 {share} 的时间在计算（实测）{elastic}。")
 ELASTIC = Text("; with a batch twice as large the same step takes {ratio} times as long", "；batch 加倍，同一步用时变成 {ratio} 倍")
 WEIGHTS = Text("; with a batch twice as large it takes only {ratio} times as long: the weights cost it, not the samples, and a larger batch is "
                "nearly free", "；batch 加倍，用时只变成 {ratio} 倍：开销在权重而不在样本，加大 batch 几乎不花时间")
 TOO_FEW = Text("only {steps} training steps could be timed; at least {needed} are needed", "只计时了 {steps} 个训练步；至少要 {needed} 步")
 FEWEST = 8
-CALL = 50e-6  # seconds, above which an operation is more than its call (rule of thumb)
+CALLS = 5  # times the call of an operation on one number, up to which an operation is little more than its call (rule of thumb)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Measured:
     ops: float | None = None
     elements: int | None = None  # that an operation works on, on average
     device: str = "cpu"
+    call: float | None = None  # seconds of an operation on one number, with its backward
+    grown: tuple[int, int] | None = None  # nodes behind the loss, first and last, where they grow from step to step
 
     @property
     def step(self) -> float:
@@ -90,7 +95,7 @@ def judge(seen: Measured) -> tuple[Bottleneck, Text]:
     found = [(share, verdict) for share, verdict in candidates if verdict is not None]
     if found:
         return max(found, key=lambda one: one[0])[1]
-    return _small(seen) or _compute(seen)
+    return _grown(seen) or _small(seen) or _compute(seen)
 
 
 Judged = tuple[Bottleneck, Text]
@@ -131,16 +136,23 @@ def _host(seen: Measured) -> Judged | None:
     return ("overhead-bound", HOST.fill(share=percent(share))) if share > MOST else None
 
 
+def _grown(seen: Measured) -> Judged | None:
+    if seen.grown is None:
+        return None
+    return "overhead-bound", GROWN.fill(first=seen.grown[0], last=seen.grown[1])
+
+
 def _small(seen: Measured) -> Judged | None:
-    each, limit = seen.seconds_an_op, SMALL.get(seen.device, SMALL["cuda"])
-    if each is None or not seen.small or (seen.elasticity is not None and seen.elasticity > FLAT):
+    """By a larger batch; where there is none, by what an operation takes that has nothing to compute."""
+    each = seen.seconds_an_op
+    if each is None or not seen.small:
         return None
     said = {"ops": round(seen.ops or 0), "each": duration(each), "elements": seen.elements}
-    if seen.elasticity is None:
-        if each > CALL:
-            return None
-        return "overhead-bound", SMALL_ONLY.fill(limit=limit, **said)
-    return "overhead-bound", SMALL_OPS.fill(ratio=number(2 ** seen.elasticity), **said)
+    if seen.elasticity is not None:
+        return ("overhead-bound", SMALL_OPS.fill(ratio=number(2 ** seen.elasticity), **said)) if seen.elasticity <= FLAT else None
+    if seen.call is None or each > CALLS * seen.call:
+        return None
+    return "overhead-bound", SMALL_ONLY.fill(call=duration(seen.call), **said)
 
 
 def _compute(seen: Measured) -> Judged:

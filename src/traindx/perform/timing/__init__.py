@@ -24,7 +24,7 @@ from traindx.perform.timing.clock import Clock
 from traindx.perform.timing.conductor import AS_WRITTEN, Block, Conductor, Plan
 from traindx.perform.timing.facts import Facts
 from traindx.perform.timing.growth import Growth
-from traindx.perform.timing.operations import Operations
+from traindx.perform.timing.operations import Operations, call_seconds
 from traindx.perform.timing.profile import profile_of
 from traindx.perform.timing.sampler import Sampler
 from traindx.perform.timing.taps import Taps
@@ -95,6 +95,8 @@ class Timing(Performance):
             self._operations.__exit__(None, None, None)
             self.clock.stop()
             self._operation_steps = self.clock.steps - self._kept[1]
+            with self.stage.quiet():
+                self._operations.call_seconds = call_seconds(self.facts.device)
             self.clock.seconds, self.clock.steps, self.clock.calls = self._kept
 
     # -- the plans --------------------------------------------------------------------------------------------------------

@@ -64,6 +64,11 @@ class Facts(Part):
             self.known |= {"optimizer": type(optimizer).__name__, "lr": _number(group.get("lr")), "fused": bool(group.get("fused"))}
 
     @property
+    def device(self) -> torch.device:
+        """The model's; of a type alone, its current one."""
+        return torch.device(self.known.get("device", "cpu"))
+
+    @property
     def losses(self) -> list[float]:
         return [float(loss.double().mean()) for loss in self._losses]
 

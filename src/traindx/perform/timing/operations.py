@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -23,6 +24,7 @@ class Operations(TorchDispatchMode):  # type: ignore[misc]
         self.counts: Counter[str] = Counter()  # by phase
         self.lines: Counter[Site] = Counter()  # of forwards and of the program's own operations
         self.outside = 0.0
+        self.call_seconds = 0.0
         self.elements = 0  # of the largest tensor that each was given, added up
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -43,3 +45,19 @@ def _largest(args: Any) -> int:
     """Elements of the largest tensor; of a list of tensors, of all of them."""
     lists = (value if isinstance(value, (list, tuple)) else (value,) for value in args)
     return max((sum(t.numel() for t in each if isinstance(t, Tensor)) for each in lists), default=0)
+
+
+CALLS = 100
+
+
+def call_seconds(device: torch.device) -> float:
+    """What an operation on one number takes, with its share of the backward: what a call costs on this machine, now."""
+    with torch.enable_grad():
+        end = one = torch.ones(1, device=device, requires_grad=True)
+        began = time.perf_counter()
+        for _ in range(CALLS):
+            end = end + 1
+        torch.autograd.grad(end.sum(), one)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+    return (time.perf_counter() - began) / (2 * CALLS)

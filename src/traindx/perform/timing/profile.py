@@ -40,5 +40,6 @@ def _operations(found: Operations | None, steps: int) -> dict[str, Any] | None:
     if found is None or not steps:
         return None
     return {"by_phase": {phase: count / steps for phase, count in found.counts.items()}, "outside_seconds": found.outside / steps,
+            "call_seconds": found.call_seconds,
             "elements": round(found.elements / max(sum(found.counts.values()), 1)),
             "lines": [{"site": encode(site), "count": count / steps} for site, count in found.lines.most_common(LINES)]}

@@ -1,0 +1,26 @@
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Sum(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(64) * 0.1)
+        self.bias = nn.Parameter(torch.zeros(2))
+
+    def forward(self, x):
+        total = x @ self.weight
+        return torch.stack([total, -total], 1) + self.bias
+
+
+torch.manual_seed(0)
+x = torch.randn(512, 64)
+loader = DataLoader(TensorDataset(x, (x.mean(1) > 0).long()), batch_size=32, shuffle=True)
+model = Sum()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(4):
+    for xb, yb in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(xb), yb).backward()
+        optimizer.step()
