@@ -11,7 +11,8 @@ What you see:
 Steps that are much longer than forward, backward and update together; a processor core at 100 % and a GPU that is not.
 
 Look-alikes:
-A batch that is made by hand, without a DataLoader, is Python here too: a DataLoader with workers makes it ahead of time. What waits for a value is ``speed/sync-every-step``.
+A batch that is made by hand, without a DataLoader, is Python here too: a DataLoader with workers makes
+it ahead of time. What waits for a value is ``speed/sync-every-step``.
 
 Fix:
 Take it out of the loop, or do it on whole tensors.
