@@ -10,7 +10,7 @@ import pytest
 from traindx import cli
 from traindx.checklist import words
 from traindx.checklist.evidence import gather
-from traindx.checklist.judging import judge
+from traindx.checklist.judging import ENOUGH, judge
 from traindx.cli.checklist import ask
 from traindx.core.observed.checkpoints import FileRead
 from traindx.core.observed.fed import Labels
@@ -130,6 +130,31 @@ def test_items_of_the_record(record, number, state, tmp_path):
     assert item(made(tmp_path / "runs", "own", record=record), number).state == state
 
 
+def test_what_settles_the_kept_checkpoints_settles_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    one = item(made(tmp_path / "runs", "own", record=checkpoints("a.pt", last="a.pt")), 15)
+    assert cli.main([word.replace("'...'", "best.pt and last.pt") for word in one.settle.split()[1:]] + ["--no-ask"]) == 0
+    assert item(tmp_path / "runs" / "own", 15).state == "ticked"
+    nothing = item(made(tmp_path / "runs", "none", record=checkpoints()), 15)
+    assert nothing.settle == "traindx explain record/best-is-alias" and cli.main(nothing.settle.split()[1:]) == 0
+    assert "torch.save" in capsys.readouterr().out
+
+
+def test_the_page_of_the_rule_that_was_found_is_named(tmp_path):
+    path = with_verdicts(made(tmp_path / "runs", "own"), loss__double_softmax="clear", loss__wrong_direction="found")
+    assert item(path, 8).settle == "traindx explain loss/wrong-direction"
+
+
+@pytest.mark.parametrize("number", range(1, 21))
+def test_every_command_that_is_given_is_understood(number, tmp_path, monkeypatch):
+    """Parsed by the command's own parser; what it would run is not run."""
+    settle = item(made(tmp_path / "runs", "own", record=checkpoints("a.pt", last="a.pt")), number).settle
+    if settle:
+        command, *words = settle.removesuffix(f"  (x{ENOUGH})").split()[1:]
+        monkeypatch.setattr(f"traindx.cli.{command}.run", lambda options: 17)
+        assert cli.main([command, *words]) == 17
+
+
 @pytest.mark.parametrize(("number", "state"), [(5, "ticked"), (9, "ticked"), (16, "failed"), (18, "ticked")])
 def test_items_of_an_exam(number, state, tmp_path):
     path = made(tmp_path / "runs", "own")
@@ -158,7 +183,7 @@ JAXTYPED = 'from jaxtyping import Float\ndef f(x: Float[Tensor, "batch 3"]): ...
 @pytest.mark.parametrize(("kind", "document", "number", "state", "says"), [
     ("data", {"page": "/none/p.html", "date": "2026-01-02T03:04:05+00:00"}, 3, "not-done", "is not known"),
     ("data", {"page": "/none/p.html", "viewed": "2026-01-02T03:04:05+00:00"}, 3, "ticked", "opened on 2026-01-02"),
-    ("shapes", {"assertions": 4, "date": "2026-01-02T03:04:05+00:00"}, 6, "not-done", "4 assertions were printed on 2026-01-02")])
+    ("shapes", {"assertions": 4, "date": "2026-01-02T03:04:05+00:00"}, 6, "not-done", "4 assertions printed on 2026-01-02 are not")])
 def test_what_other_commands_kept(kind, document, number, state, says, tmp_path):
     path = made(tmp_path / "runs", "own")
     (path / f"{kind}.json").write_text(json.dumps(document))
@@ -170,7 +195,7 @@ def test_marks_beside_the_page_are_samples_looked_at(tmp_path):
     path = made(tmp_path / "runs", "own")
     (path / "data.json").write_text(json.dumps({"page": str(tmp_path / "traindx-data-train.html")}))
     (tmp_path / "traindx-data-train.marks.json").write_text(json.dumps({"schema": 1, "script": "train.py", "marks": {"train[3]": "fine", "train[4]": "fine"}}))
-    assert "2 samples were looked at and marked (2 x fine" in item(path, 3).evidence.en
+    assert "2 samples looked at and marked (2 x fine" in item(path, 3).evidence.en
     (tmp_path / "traindx-data-train.marks.json").write_text(json.dumps({"script": "other.py", "marks": {"train[3]": "fine"}}))
     assert item(path, 3).state == "not-done"
 

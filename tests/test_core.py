@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from traindx.core import amounts
 from traindx.core.findings import Finding, Judged
 from traindx.core.judge import Absent, ask, in_order, judge
 from traindx.core.observed import Ended, Observation, Site
@@ -184,9 +185,28 @@ def test_texts_are_filled_in_both_languages_at_once():
     assert (text.say("en"), text.say("zh")) == ("part of 3", "3 的部分")
 
 
-@pytest.mark.parametrize("value, words", [(3, "3"), (3.0, "3"), (0.00123456, "0.00123"), (1234567.0, "1.23e+06"), (math.nan, "nan")])
+@pytest.mark.parametrize("value, words", [(3, "3"), (3.0, "3"), (0.00123456, "0.00123"), (1234567.0, "1.23e+06"), (6941.7, "6940"), (123456.0, "123456"), (math.inf, "inf"), (math.nan, "nan")])
 def test_numbers_are_written_as_people_do(value, words):
     assert number(value) == words
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 boxes are"), (1, "1 box is"), ("1", "1 box is"), (2, "2 boxes are"), (1.5, "1.5 boxes are")])
+def test_a_count_chooses_its_word(count, said):
+    assert Text("{n} box{n:|es} {n:is|are}", "{n} 个").fill(n=count) == Text(said, f"{count} 个")
+
+
+def test_a_format_stays_a_format():
+    assert Text("{n:.2f} {n!r:>5}", "{n:>3}").fill(n=1) == Text("1.00     1", "  1")
+
+
+@pytest.mark.parametrize(("said", "wanted"), [
+    (amounts.size(3.34e8), "334 MB"), (amounts.size(112e9), "112 GB"), (amounts.size(17), "17 B"), (amounts.size(math.inf), "inf TB"),
+    (amounts.binary_size(64 * 2**20), "64 MiB"), (amounts.binary_size(1_304), "1.27 KiB"), (amounts.binary_size(2**50), "1024 TiB"),
+    (amounts.rate(6941.7), "6,940"), (amounts.rate(97.53), "97.5"), (amounts.rate(1_234_567), "1,230,000"), (amounts.rate(math.nan), "nan"),
+    (amounts.duration(12e-6), "12 us"), (amounts.reading("peak_memory_bytes", 3.34e8), "334 MB"),
+    (amounts.reading("samples_per_second", 2970.2), "2,970 / s"), (amounts.reading("loss", 0.33612), "0.336")])
+def test_amounts_are_written_as_people_do(said, wanted):
+    assert said == wanted
 
 
 def test_the_language_comes_from_the_setting_then_the_locale(monkeypatch):

@@ -410,7 +410,7 @@ def test_rm_removes_runs_and_nothing_else(said, tmp_path):
     precious.write_text("x")
     (runs / "a" / "ckpt").mkdir()
     (runs / "a" / "ckpt" / "best.pt").symlink_to(precious)
-    assert "Removed 1 runs" in said("runs", "rm", "--yes", "a")[1]
+    assert "Removed 1 run (" in said("runs", "rm", "--yes", "a")[1]
     assert not (runs / "a").exists() and (runs / "b").exists() and precious.exists()
     (runs / "linked").symlink_to(runs / "b")
     assert said("runs", "rm", "--yes", "linked")[0] == 2 and (runs / "b").exists()

@@ -9,13 +9,14 @@ import statistics
 import pytest
 
 from traindx.cli import main
+from traindx.core.amounts import duration
 from traindx.core.codec import decode, encode
 from traindx.core.observed import Site
 from traindx.core.speed import SHARES, Baseline, BatchPoint, Change, Interval, Load, SpeedReport, Spent
 from traindx.core.text import Text, same
 from traindx.reporters import speed as terminal
 from traindx.reporters import speed_html
-from traindx.reporters.layout import width
+from traindx.reporters.layout import width, wrap_code
 from traindx.speed import answering
 from traindx.speed.asking import Answer
 from traindx.speed.changes import candidates, result_of
@@ -24,7 +25,7 @@ from traindx.speed.reading import baseline_of, lines_of, measured_of, seconds_of
 from traindx.speed.search import Setting, search
 from traindx.speed.source import carried_at
 from traindx.speed.statistics import interval_of, largest_difference, median, outcome_of, quantile, ratios_of
-from traindx.speed.verdict import Measured, duration, elasticity_of, judge
+from traindx.speed.verdict import Measured, elasticity_of, judge
 
 CONTRACT = {"baseline", "shares", "verdict", "findings", "trials"}
 QUIET = Load(4, 0.5, 0.0)
@@ -73,6 +74,15 @@ def test_losses_are_compared_by_their_largest_difference():
     assert largest_difference([1.0, 2.0], [1.0, 2.2]) == pytest.approx(0.2 / 2.2)
     assert largest_difference([], [1.0]) is None
     assert largest_difference([float("nan")], [1.0]) == float("inf") and largest_difference([float("nan")], [float("nan")]) == 0.0
+
+
+@pytest.mark.parametrize(("columns", "lines"), [
+    (80, ["DataLoader(..., num_workers=2, persistent_workers=True)"]),
+    (40, ["DataLoader(..., num_workers=2,", "           persistent_workers=True)"]),
+    (20, ["DataLoader(...,", "           num_workers=2,", "           persistent_workers=True)"])])
+def test_a_line_to_paste_is_never_cut(columns, lines):
+    assert wrap_code("DataLoader(..., num_workers=2, persistent_workers=True)", columns) == lines
+    assert wrap_code("x = first, second, third", 10) == ["x = first, second, third"], "outside of brackets a break would end the statement"
 
 
 # -- the verdict --------------------------------------------------------------------------------------------------------
@@ -214,6 +224,21 @@ def test_findings_name_the_line():
     assert (read.level, read.finding.where.line) == ("note", 30) and "on a GPU each read waits" in read.finding.cause.en
     assert "memory/graph-kept" not in found and "speed/many-small-operations" not in found
     assert found_in("compute-bound")["speed/input-bound"].level == "note"
+    assert not any(word in text for word in ("below", "下面") for text in (slow.finding.fix.en, slow.finding.fix.zh)), "with --quick nothing is tried"
+
+
+@pytest.mark.parametrize(("share", "gain", "said"), [(0.07, None, False), (0.07, GAIN, False), (0.4, NONE, False), (0.4, None, True), (0.4, GAIN, True)])
+def test_fetching_is_named_only_where_it_holds_the_training_up(share, gain, said):
+    shown = profile()
+    measured = seen({"held": gain} if gain else None, seconds={"input": share, "compute": 1 - share})
+    found = {judged.rule for judged in findings_of(shown, measured, "compute-bound")}
+    assert ("speed/input-bound" in found) == said
+
+
+@pytest.mark.parametrize(("measured", "said"), [(Measured(0), "no step could be looked at"), (Measured(1, {"compute": 0.1}), "1 step could be looked at")])
+def test_a_program_that_ends_early_is_told_so_in_a_sentence(measured, said):
+    verdict, why = judge(measured)
+    assert verdict == "not-measured" and said in why.en and why.en.endswith("more data.") and why.zh.endswith("。")
 
 
 def test_a_collate_function_has_another_remedy():

@@ -24,7 +24,7 @@ NOT_REACHED = Text("step {step} comes first", "要先过第 {step} 步")
 NO_TIME = Text("the time for this exam was used up (--total-seconds)", "这次检查的时间用完了（--total-seconds）")
 STOPPED = Text("stopped by Ctrl-C", "按 Ctrl-C 中止")
 NOT_ASKED = Text("not asked for (--step)", "没有要求查（--step）")
-FINDING_FAILS = Text("{count} finding(s) of this step stand", "这一步还有 {count} 条诊断结论成立")
+FINDING_FAILS = Text("{count} finding{count:|s} of this step {count:stands|stand}", "这一步还有 {count} 条诊断结论成立")
 NOT_REPEATABLE = Text("Two runs with the same seeds differ: something random is not seeded. Differences between runs then also hold chance.",
                       "种子相同的两次运行结果不同：还有没固定的随机来源，运行之间的差别里会掺进偶然。")
 ENDED = Text("The program as written ended early ({ended}): {error}", "程序原样运行时提前结束（{ended}）：{error}")

@@ -16,8 +16,7 @@ VERDICT = {"found": Text("found", "查出"), "clear": Text("clear", "没问题")
 
 # -- the report -------------------------------------------------------------------------------------------------------
 
-STEPS = Text("{count} steps", "{count} 步")
-ONE_STEP = Text("1 step", "1 步")
+STEPS = Text("{count} step{count:|s}", "{count} 步")
 IN_SECONDS = Text(" in {seconds} s", "，用时 {seconds} 秒")
 EXIT = Text("exit status {status}", "退出状态 {status}")
 STOPPED = Text("stopped: {how}", "中途停下：{how}")
@@ -57,7 +56,7 @@ NO_TORCH = Text("the script never imported torch", "脚本没有导入 torch")
 NO_BACKWARD = Text("torch was imported, but nothing called backward or stepped an optimizer",
                    "脚本导入了 torch，但没有反向传播，优化器也没有走过一步")
 ENDED_EARLY = Text("the script ended before its first training step", "脚本在第一个训练步之前就结束了")
-LOST_LINES = Text("{count} lines of the recording could not be read; what is said here rests on the others.",
+LOST_LINES = Text("{count} line{count:|s} of the recording could not be read; what is said here rests on the others.",
                   "运行记录有 {count} 行读不出来，这里的结论只依据其余部分。")
 WITHDRAWN = Text("Withdrawn: {rule}, said while the script ran, does not hold for the whole run.",
                  "撤回：运行途中报告的 {rule} 对整次运行不成立。")
@@ -185,7 +184,7 @@ EXPLAIN_BY = Text("; judged by traindx {command}", "；由 traindx {command} 判
 EXPLAIN_BAD = Text("A small program with this fault (the line is marked):", "有这个毛病的小程序（出错的行有标记）：")
 EXPLAIN_EXPLAINS = Text("Symptoms that it explains", "它能解释的症状")
 RULES_BY = Text(" (traindx {command})", "（traindx {command}）")
-RULES_FOOT = Text("{count} rules. The page of one: traindx explain FAMILY/SLUG",
+RULES_FOOT = Text("{count} rule{count:|s}. The page of one: traindx explain FAMILY/SLUG",
                   "共 {count} 条规则。看某一条的说明：traindx explain FAMILY/SLUG")
 
 # -- kept with the record ---------------------------------------------------------------------------------------------

@@ -40,17 +40,18 @@ POLL_SECONDS = 0.1
 _NAMED = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "GROUP_RANK")
 _FRAME = re.compile(r'^\s+File "([^"]+)", line (\d+) in (.+)$')
 
-RANK_ENDED = Text("Rank {rank} ended first: {how}{where}, after {steps} steps.", "进程 {rank} 最先结束：{how}{where}，走了 {steps} 步。")
-RANK_TOO = Text("Rank {rank} then: {how}{where}, after {steps} steps.", "随后进程 {rank}：{how}{where}，走了 {steps} 步。")
-RANK_STILL = Text("Rank {rank} still ran{where} when this was written; it had made {steps} steps.",
+RANK_ENDED = Text("Rank {rank} ended first: {how}{where}, after {steps} step{steps:|s}.",
+                  "进程 {rank} 最先结束：{how}{where}，走了 {steps} 步。")
+RANK_TOO = Text("Rank {rank} then: {how}{where}, after {steps} step{steps:|s}.", "随后进程 {rank}：{how}{where}，走了 {steps} 步。")
+RANK_STILL = Text("Rank {rank} still ran{where} when this was written; it had made {steps} step{steps:|s}.",
                   "写这份报告时进程 {rank} 还在运行{where}，已走 {steps} 步。")
-RANK_SILENT = Text("Rank {rank} ended without a last word{where}, after {steps} steps: it was killed, or left by os._exit.",
+RANK_SILENT = Text("Rank {rank} ended without a last word{where}, after {steps} step{steps:|s}: it was killed, or left by os._exit.",
                    "进程 {rank} 没有留下最后的话就结束了{where}，走了 {steps} 步：它是被强行终止的，或者自己用 os._exit 退出。")
 RANK_UNSEEN = Text("Rank {rank} left no recording: what is said here does not speak of it.", "进程 {rank} 没有留下记录，这里的结论不包括它。")
 AT = Text(" at {place}", "（在 {place}）")
 BY_SIGNAL = Text("killed by {name}", "收到 {name} 而终止")
 WITH_STATUS = Text("exit status {status}", "退出状态 {status}")
-FEWER = Text("{here} of {world} ranks were seen (others run on other machines, or were forked): only these are compared.",
+FEWER = Text("{here} of {world} rank{world:|s} were seen (others run on other machines, or were forked): only these are compared.",
              "{world} 个进程里只看到 {here} 个（其余在别的机器上，或是 fork 出来的），只比较了这些。")
 NO_MEETING = Text("traindx: rank {rank}: no run folder came from rank {leader}; this rank runs on, unwatched",
                   "traindx：进程 {rank} 没有等到进程 {leader} 的运行目录；照常运行，只是不监视")

@@ -19,6 +19,9 @@ from traindx.runs.comparing import groups, mapping, rows_of
 State = Literal["ticked", "failed", "not-done"]
 ASKED = (3, 17, 19)  # what a person knows
 ENOUGH = 3  # seeds, learning rates
+SETTLED_BY = {1: "data", 2: "data", 3: "data --serve", 4: "data", 5: "exam --step overfit", 6: "shapes --assert", 7: "run",
+              9: "exam --step lr", 13: "run", 16: "exam --step resume"}
+FAILED_BY = {7: "shapes", 10: "exam --step lr"}  # where a person's word would change nothing
 PASSED: dict[str, State] = {"passed": "ticked", "failed": "failed"}
 
 
@@ -51,33 +54,24 @@ def _item(number_: int, facts: Facts) -> Item:
 
 
 def settling(item: int, facts: Facts) -> str:
-    """A command that exists and would settle an item."""
-    from traindx.cli import COMMANDS
-    from traindx.exam import ASIDE, STEPS
+    """A command that exists and would settle an item, or shows what in the script must change for it."""
     argv = facts.run.fields.get("argv")
     command = " ".join([str(facts.run.fields.get("script", "SCRIPT")), *map(str, argv if isinstance(argv, list) else [])])
-    wanted = {1: "data", 2: "data", 3: "data", 4: "data", 5: "exam", 6: "shapes", 9: "exam", 16: "exam", 8: "explain", 11: "explain",
-              12: "explain"}
-    if "shapes" not in COMMANDS:
-        wanted[6] = "explain"
-    steps = {5: "overfit", 9: "lr", 16: "resume"}
-    known = {"explain": {6: "shape/silent-broadcast", 8: "loss/double-softmax", 11: "init/gain-mismatch", 12: "numeric/gradient-explosion"}}
-    name = wanted.get(item)
-    if name == "explain":
-        return f"traindx explain {known[name][item]}"
-    if name == "exam" and steps[item] in (*STEPS, *ASIDE):
-        return f"traindx exam --step {steps[item]} {command}"
-    if item == 3 and name in COMMANDS:
-        return f"traindx data --serve {command}"
-    if item == 6 and name in COMMANDS:
-        return f"traindx shapes --assert {command}"
-    if name in COMMANDS and name != "exam":
-        return f"traindx {name} {command}"
+    state = CHECKS[item](facts)[0]
+    if item in EXPLAINED and (state == "failed" or item in NEVER_ANSWERED):
+        return f"traindx explain {next((rule for rule in EXPLAINED[item] if _is_found(rule, facts)), EXPLAINED[item][0])}"
     if item == 18:
         return f"traindx run {command}  (x{ENOUGH})"
     if item == 20:
         return f"traindx runs note {facts.run.name}"
-    return f"traindx checklist {facts.run.name} --answer {item}='...'" if item in (*ASKED, 3, 5, 9, 10, 16) else f"traindx run {command}"
+    by = FAILED_BY.get(item) if state == "failed" else None
+    if by or item in SETTLED_BY:
+        return f"traindx {by or SETTLED_BY[item]} {command}"
+    return f"traindx checklist {facts.run.name} --answer {item}='...'"
+
+
+def _is_found(rule: str, facts: Facts) -> bool:
+    return facts.verdicts.get(rule, ("", ""))[0] == "found"
 
 
 def _by_rules(*rules: str) -> Callable[[Facts], Said]:
@@ -86,7 +80,7 @@ def _by_rules(*rules: str) -> Callable[[Facts], Said]:
         if not facts.verdicts:
             return "not-done", words.NO_REPORT
         for rule in rules:
-            if facts.verdicts.get(rule, ("", ""))[0] == "found":
+            if _is_found(rule, facts):
                 return "failed", words.FOUND.fill(rule=rule)
         clear = [rule for rule in rules if facts.verdicts.get(rule, ("", ""))[0] == "clear"]
         if rules[0] in clear:
@@ -204,7 +198,7 @@ def _rate_fits(facts: Facts) -> Said | None:
 
 def _initialised(facts: Facts) -> Said:
     for rule in ("init/gain-mismatch", "init/symmetric"):
-        if facts.verdicts.get(rule, ("", ""))[0] == "found":
+        if _is_found(rule, facts):
             return "failed", words.FOUND.fill(rule=rule)
     places = facts.initialisations
     if places:
@@ -217,7 +211,7 @@ def _initialised(facts: Facts) -> Said:
 
 def _clipped(facts: Facts) -> Said:
     for rule in ("optim/clip-after-step", "optim/clip-before-unscale"):
-        if facts.verdicts.get(rule, ("", ""))[0] == "found":
+        if _is_found(rule, facts):
             return "failed", words.FOUND.fill(rule=rule)
     count = len(facts.run.recording.series.get("clip_limit", ()))
     if count or facts.run.recording.of(ClipUse):
@@ -243,7 +237,7 @@ def _seeds(facts: Facts) -> Said:
 
 
 def _kept(facts: Facts) -> Said:
-    if facts.verdicts.get("record/best-is-alias", ("", ""))[0] == "found":
+    if _is_found("record/best-is-alias", facts):
         return "failed", words.FOUND.fill(rule="record/best-is-alias")
     found = mapping(facts.run.record.get("checkpoints"))
     saved = [str(row.get("path")) for row in rows_of(found.get("saved"))]
@@ -256,7 +250,7 @@ def _kept(facts: Facts) -> Said:
 
 
 def _resume(facts: Facts) -> Said:
-    if facts.verdicts.get("repro/resume-incomplete", ("", ""))[0] == "found":
+    if _is_found("repro/resume-incomplete", facts):
         return "failed", words.FOUND.fill(rule="repro/resume-incomplete")
     return _or_exam("resume", ("not-done", words.NO_EXAM), facts)
 
@@ -280,8 +274,14 @@ def _concluded(facts: Facts) -> Said:
     return ("not-done", words.NO_NOTES.fill(names=", ".join(missing))) if missing else ("ticked", words.NOTES)
 
 
-LOSS_RULES = _by_rules("loss/double-softmax", "loss/logits-as-probabilities", "loss/double-sigmoid", "loss/wrong-direction",
-                       "loss/initial-loss-off", "shape/loss-target-mismatch", "shape/silent-broadcast")
+OF_LOSS = ("loss/double-softmax", "loss/logits-as-probabilities", "loss/double-sigmoid", "loss/wrong-direction", "loss/initial-loss-off",
+           "shape/loss-target-mismatch", "shape/silent-broadcast")
+LOSS_RULES = _by_rules(*OF_LOSS)
+# where the script itself must change: the page of the rule that was found, else of the first
+EXPLAINED = {8: OF_LOSS, 11: ("init/gain-mismatch", "init/symmetric"),
+             12: ("numeric/gradient-explosion", "optim/clip-after-step", "optim/clip-before-unscale"),
+             14: ("repro/unseeded",), 15: ("record/best-is-alias",)}
+NEVER_ANSWERED = (8, 11, 12, 14)  # seen in the run, whatever a person says
 CHECKS: dict[int, Callable[[Facts], Said]] = {
     1: _by_rules("data/split-overlap"),
     2: _by_rules("data/normalised-on-everything", "data/normalised-differently", "data/scaled-twice"),

@@ -62,7 +62,7 @@ FOUND = Text("{rule} was found", "查出 {rule}")
 CLEAR = Text("{rules}: clear (measured)", "{rules}：没问题（实测）")
 UNCHECKED = Text("{rule}: not checked ({why})", "{rule}：没查（{why}）")
 NO_REPORT = Text("the run left no report", "这次运行没有留下报告")
-CLASSES = Text("{count} classes; the rarest has {low} of {total} labels ({share} %, measured)",
+CLASSES = Text("{count} class{count:|es}; the rarest has {low} of {total} label{total:|s} ({share} %, measured)",
                "{count} 个类；最少的一类有 {low} 个标签，共 {total} 个（{share} %，实测）")
 VALUES = Text("values: mean {mean}, standard deviation {std} (measured)", "连续值：均值 {mean}，标准差 {std}（实测）")
 NO_LABELS = Text("no labels were seen", "没有看到标签")
@@ -70,37 +70,37 @@ EXAM_STEP = Text("exam, {step}: {verdict}", "exam 的“{step}”：{verdict}")
 EXAM_NAMES = {"overfit": Text("overfit one batch", "在一个 batch 上过拟合"), "output": Text("loss and output", "损失和输出"),
               "init": Text("initialisation and normalisation", "初始化和归一化"), "resume": Text("resume", "断点续训")}
 VERDICTS = {"passed": Text("passed", "通过"), "failed": Text("failed", "未通过")}
-MARKED = Text("{count} samples were looked at and marked ({marks}; {page})", "看过并标记了 {count} 个样本（{marks}；{page}）")
+MARKED = Text("{count} sample{count:|s} looked at and marked ({marks}; {page})", "看过并标记了 {count} 个样本（{marks}；{page}）")
 VIEWED = Text("the page of samples was opened on {date} ({page})", "{date} 打开看过样本页面（{page}）")
 NOT_VIEWED = Text("a page of samples was written on {date} ({page}); that somebody looked at it is not known",
                   "{date} 写过样本页面（{page}），不知道有没有人看过")
-NOT_PASTED = Text("{count} assertions were printed on {date} and are not in the program: paste them",
+NOT_PASTED = Text("{count} assertion{count:|s} printed on {date} {count:is|are} not in the program: paste {count:it|them}",
                   "{date} 打印过 {count} 条断言，还没有粘贴到程序里")
 RATE_FITS = Text("one batch size, and the learning rate {used} lies in the interval swept at it ({low} .. {high}, measured)",
                  "只有一种批大小，学习率 {used} 在该批大小下扫出的区间内（{low} .. {high}，实测）")
 RATE_OUTSIDE = Text("one batch size, and the learning rate {used} lies outside of the interval swept at it ({low} .. {high}, measured)",
                     "只有一种批大小，学习率 {used} 在该批大小下扫出的区间之外（{low} .. {high}，实测）")
 NO_EXAM = Text("no exam of this script is known", "没有这个脚本的 exam 结果")
-ASSERTS = Text("{count} assertions about shapes, the first at {where}", "有 {count} 处形状断言，第一处在 {where}")
+ASSERTS = Text("{count} assertion{count:|s} about shapes, the first at {where}", "有 {count} 处形状断言，第一处在 {where}")
 NO_ASSERTS = Text("no assertion about a shape in the program's own files", "程序自己的文件里没有形状断言")
-DTYPE = Text("all {count} parameters are {dtype} (measured)", "全部 {count} 个参数都是 {dtype}（实测）")
+DTYPE = Text("all {count} parameter{count:|s} are {dtype} (measured)", "全部 {count} 个参数都是 {dtype}（实测）")
 DTYPES = Text("parameters have several dtypes: {dtypes} (measured)", "参数有几种 dtype：{dtypes}（实测）")
 NO_MODEL = Text("no model was seen", "没有看到模型")
-SWEPT = Text("{count} learning rates in the records of this script: {rates}",
+SWEPT = Text("{count} learning rate{count:|s} in the records of this script: {rates}",
              "这个脚本的记录里有 {count} 个学习率：{rates}")
 EXAM_LR = Text("the exam swept it: {interval}", "exam 扫过：{interval}")
 ONE_RATE = Text("only one learning rate is in the records", "记录里只有一个学习率")
 TOGETHER = Text("batch sizes {batches} with learning rates {rates}", "批大小 {batches} 对应学习率 {rates}")
 NOT_TOGETHER = Text("batch sizes {batches}, all with learning rate {rate}", "批大小 {batches}，学习率都是 {rate}")
 ONE_BATCH = Text("only one batch size is in the records", "记录里只有一种批大小")
-INITIALISED = Text("{count} calls of torch.nn.init, the first at {where}",
+INITIALISED = Text("{count} call{count:|s} of torch.nn.init, the first at {where}",
                    "调用 torch.nn.init {count} 处，第一处在 {where}")
 LOADED = Text("weights are loaded from {file}", "权重从 {file} 加载")
 DEFAULT_INIT = Text("PyTorch's defaults, nothing in the program's files sets them",
                     "用的是 PyTorch 默认值，程序文件里没有设置")
-CLIPPED = Text("gradients are clipped (measured at {count} steps)", "梯度有裁剪（{count} 步实测）")
+CLIPPED = Text("gradients are clipped (measured at {count} step{count:|s})", "梯度有裁剪（{count} 步实测）")
 NOT_CLIPPED = Text("no clipping was seen", "没有看到梯度裁剪")
-RECORDED = Text("{loss}, {lr} and {norm} points (kept by traindx)", "分别有 {loss}、{lr}、{norm} 个点（traindx 记录）")
+RECORDED = Text("{loss}, {lr} and {norm} point{norm:|s} (kept by traindx)", "分别有 {loss}、{lr}、{norm} 个点（traindx 记录）")
 CURVE_MISSING = Text("missing: {names}", "缺少：{names}")
 SEEDED = Text("{calls} (kept in the record)", "{calls}（已存入记录）")
 UNSEEDED = Text("not seeded: {what}", "没有设种子：{what}")
@@ -108,9 +108,9 @@ NO_SEED = Text("no seed was set", "没有设种子")
 SAVED = Text("best: {best}, last: {last}", "best：{best}，last：{last}")
 ONE_SAVED = Text("one file only: {file}", "只有一个文件：{file}")
 NONE_SAVED = Text("nothing was saved with torch.save", "没有用 torch.save 保存任何东西")
-MEAN = Text("{count} runs that differ in the seed alone: {metric} {mean} ± {spread} (standard deviation)",
+MEAN = Text("{count} run{count:|s} that differ in the seed alone: {metric} {mean} ± {spread} (standard deviation)",
             "只有种子不同的 {count} 次运行：{metric} {mean} ± {spread}（标准差）")
-FEW_SEEDS = Text("{count} run with this code and these settings; three or more seeds make a mean",
+FEW_SEEDS = Text("{count} run{count:|s} with this code and these settings; three or more seeds make a mean",
                  "这版代码和配置只跑过 {count} 次；至少三个种子才谈得上均值")
 NOTES = Text("notes.md has its three lines", "notes.md 的三行结论已写好")
 NO_NOTES = Text("notes.md lacks: {names}", "notes.md 还缺：{names}")

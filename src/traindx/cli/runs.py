@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traindx import messages
 from traindx.core.text import Language, Text, language_from
 from traindx.errors import UsageError
 from traindx.runs import words
@@ -112,9 +113,10 @@ def _fits(row: dict[str, Any], options: argparse.Namespace) -> bool:
 
 def _sort_key(name: str) -> Callable[[dict[str, Any]], Any]:
     """Runs without the value come last."""
+    from traindx.runs.reading import is_number
     def best(row: dict[str, Any]) -> tuple[bool, float]:
         value = row["best"].get("value")
-        return not isinstance(value, (int, float)), value if isinstance(value, (int, float)) else 0.0
+        return not is_number(value), value if is_number(value) else 0.0
     keys: dict[str, Callable[[dict[str, Any]], Any]] = {"best": best, "started": lambda row: (row["started"], row["run"])}
     return keys.get(name, lambda row: (row[name], row["run"]))
 
@@ -192,8 +194,9 @@ def _note(options: argparse.Namespace) -> int:
         except OSError as problem:
             raise UsageError(words.CANNOT_WRITE.fill(file=found.path / notes.FILE, problem=problem.strerror)) from None
     from traindx.reporters.layout import printable
+    colon = messages.COLON.say(options.language)
     for name, text in notes.read(found.path).items():
-        print(f"{name}: {printable(text)}".rstrip())
+        print(f"{words.LINES[name].say(options.language)}{colon}{printable(text)}".rstrip())
     return 0
 
 
@@ -246,11 +249,11 @@ def _gc(options: argparse.Namespace) -> int:
 
 
 def _remove(found: list[Run], options: argparse.Namespace) -> int:
-    from traindx.env.judging import bytes_text
+    from traindx.core.amounts import binary_size
     from traindx.runs.notes import can_ask
     from traindx.runs.removing import remove, size_of
     language = options.language
-    size = bytes_text(sum(size_of(run.path) for run in found))
+    size = binary_size(sum(size_of(run.path) for run in found))
     if not found:
         print(words.NOTHING_REMOVED.say(language))
         return 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ABOUT = Text("the shape of everything in one training step", "一个训练步里每样东西的形状")
 DETAILS = Text(
-    "Runs the script for {steps} training steps and shows the second, line by line. Which dimension is the batch is measured: a child "
+    "Runs the script for {steps} training step{steps:|s} and shows the second, line by line. Which dimension is the batch is measured: a child "
     "process repeats that step with one sample less, and with one sample only. It runs in a sandbox: what it writes is not kept, and it has "
     "no network unless it is given one. The script's own output goes to stderr.",
     "让脚本走 {steps} 个训练步，逐行显示第 2 步。哪一维是 batch 靠实测：子进程把这一步重跑两遍，一遍少一个样本，一遍只有一个样本。"

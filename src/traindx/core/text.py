@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import locale
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import Formatter
 from typing import Any, Literal
 
 Language = Literal["en", "zh"]
@@ -12,23 +14,41 @@ LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 @dataclass(frozen=True)
 class Text:
-    """One message in English and Chinese; ``{name}`` fields are filled by :meth:`fill` in both at once."""
+    """One message in English and Chinese; ``{name}`` fields are filled by :meth:`fill` in both at once.
+
+    ``{count} step{count:|s}``: the word before the bar where the count is 1, else the one behind it.
+    """
 
     en: str
     zh: str
 
     def fill(self, **values: Any) -> Text:
         """The message with its fields set; a value may itself be a Text."""
-        return Text(
-            self.en.format(**{key: _in(value, "en") for key, value in values.items()}),
-            self.zh.format(**{key: _in(value, "zh") for key, value in values.items()}),
-        )
+        return Text(_filled(self.en, "en", values), _filled(self.zh, "zh", values))
 
     def __add__(self, other: Text) -> Text:
         return Text(self.en + other.en, self.zh + other.zh)
 
     def say(self, language: Language) -> str:
         return self.zh if language == "zh" else self.en
+
+
+class _Filling(Formatter):
+    """``str.format``, and one word or another by a count."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        one, bar, more = format_spec.partition("|")
+        return (one if str(value) == "1" else more) if bar else str(format(value, format_spec))
+
+    def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """A text may leave values out."""
+
+
+_FILLING = _Filling()
+
+
+def _filled(said: str, language: Language, values: Mapping[str, Any]) -> str:
+    return _FILLING.vformat(said, (), {key: _in(value, language) for key, value in values.items()})
 
 
 def _in(value: Any, language: Language) -> Any:
@@ -41,13 +61,15 @@ def same(words: str) -> Text:
 
 
 EMPTY = same("")
+PLAIN = 1e6  # below it, nobody writes an exponent
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number as people write it: 0.00123 -> 0.00123, 1234567.0 -> 1.23e+06, 12.0 -> 12."""
-    if isinstance(value, int) or (value == value and abs(value) < 1e5 and float(value).is_integer()):
+    """A number as people write it: 0.00123 -> 0.00123, 12.0 -> 12, 6941.7 -> 6940, 1234567.8 -> 1.23e+06."""
+    if isinstance(value, int) or (abs(value) < PLAIN and float(value).is_integer()):
         return str(int(value))
-    return f"{value:.{digits}g}"
+    short = f"{value:.{digits}g}"
+    return f"{float(short):.0f}" if "e+" in short and abs(value) < PLAIN else short
 
 
 def language_from(setting: str | None = None) -> Language:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from traindx.core.amounts import binary_size
 from traindx.core.text import EMPTY, Text, same
 from traindx.env import drivers as table
 from traindx.env import words
@@ -218,7 +219,7 @@ def _settings(facts: Facts) -> Iterator[Problem]:
         yield Problem("launch-blocking", "note", words.BLOCKING.fill(value=value), words.FIX_BLOCKING)
     shm = facts.shared_memory_bytes
     if facts.system == "Linux" and shm is not None and shm < SMALL_SHM:
-        yield Problem("shared-memory", "warning", words.SHM.fill(size=bytes_text(shm)), words.FIX_SHM)
+        yield Problem("shared-memory", "warning", words.SHM.fill(size=binary_size(shm)), words.FIX_SHM)
 
 
 def _lock(facts: Facts) -> Iterator[Problem]:
@@ -259,12 +260,3 @@ def install_command(file: str) -> str:
     if name.endswith((".yml", ".yaml")):
         return f"conda env update -f {name}"
     return known.get(name, f"pip install -r {name}")
-
-
-def bytes_text(size: float) -> str:
-    """``64 MiB``, ``79.2 GiB``."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:.4g} TiB"

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from traindx import messages
+from traindx.core.amounts import binary_size
 from traindx.core.codec import encode
 from traindx.core.text import Language, Text, same
 from traindx.env import words
 from traindx.env.facts import Device, Facts
-from traindx.env.judging import Problem, built_for, bytes_text, is_sound, label
+from traindx.env.judging import Problem, built_for, is_sound, label
 from traindx.reporters.layout import pad, printable, width, wrap
 from traindx.reporters.style import PLAIN, Style
 
@@ -57,7 +58,7 @@ def _lines(facts: Facts, found: list[Problem], language: Language, style: Style,
 
 
 def _platform(facts: Facts) -> Text:
-    size = f", {bytes_text(facts.memory_bytes)}" if facts.memory_bytes else ""
+    size = f", {binary_size(facts.memory_bytes)}" if facts.memory_bytes else ""
     threads = words.THREADS_OF.fill(cores=facts.cores, threads=facts.torch.threads or "?")
     return same(f"{facts.system} {facts.release} {facts.machine}{size}, ") + threads
 
@@ -80,7 +81,7 @@ def _lock(facts: Facts) -> Text:
 
 
 def _device_lines(device: Device, language: Language, style: Style, columns: int) -> Iterator[str]:
-    memory = f", {bytes_text(device.memory_bytes)}" if device.memory_bytes else ""
+    memory = f", {binary_size(device.memory_bytes)}" if device.memory_bytes else ""
     capability = f", {device.capability}" if device.capability else ""
     proof = device.proof
     works = proof is not None and proof.softmax_sums and proof.step
@@ -95,7 +96,7 @@ def _problem(problem: Problem, language: Language, style: Style, columns: int) -
     first, *rest = wrap(printable(problem.what.say(language)), columns, f"{level}  ", "  ")
     yield style.level(level, COLOUR[problem.level]) + first[len(level):]
     yield from rest
-    yield from wrap(printable(problem.fix.say(language)), columns, f"  {words.FIX.say(language)}: ", "    ")
+    yield from wrap(printable(problem.fix.say(language)), columns, f"  {(words.FIX + messages.COLON).say(language)}", "    ")
 
 
 def _verdict(found: list[Problem], language: Language, style: Style) -> str:

@@ -115,7 +115,7 @@ FIX_OVERRIDE = Text("unset it if the GPU is supported by now.", "如果现在已
 BLOCKING = Text("CUDA_LAUNCH_BLOCKING={value}: every kernel is waited for. Good for finding errors, slow for training.",
                 "CUDA_LAUNCH_BLOCKING={value}：每个算子都要等它跑完。适合找错，训练会慢。")
 FIX_BLOCKING = Text("unset CUDA_LAUNCH_BLOCKING", "unset CUDA_LAUNCH_BLOCKING")
-THREADS = Text("torch uses {threads} threads, but this process may use {cores} cores: more threads than cores slow "
+THREADS = Text("torch uses {threads} thread{threads:|s}, but this process may use {cores} core{cores:|s}: more threads than cores slow "
                "each other down.",
                "torch 用 {threads} 个线程，而这个进程只能用 {cores} 个核：线程比核多，会互相拖慢。")
 FIX_THREADS = Text("export OMP_NUM_THREADS={cores}", "export OMP_NUM_THREADS={cores}")
@@ -136,14 +136,14 @@ NO_LOCK = Text("There is no lock file: the packages that a run used cannot be in
                "没有锁文件：以后无法装回这次用的这些包。")
 FIX_NO_LOCK = Text("pip freeze > requirements.txt (or uv lock, poetry lock)",
                    "pip freeze > requirements.txt（或者 uv lock、poetry lock）")
-DRIFT = Text("{count} installed packages are not as {file} locks them: {some}.",
+DRIFT = Text("{count} installed package{count:|s} {count:is|are} not as {file} locks them: {some}.",
              "有 {count} 个包和 {file} 里锁的版本不一样：{some}。")
 ONE_DRIFT = Text("One installed package is not as {file} locks it: {some}.",
                  "有 1 个包和 {file} 里锁的版本不一样：{some}。")
 DRIFT_ITEM = Text("{package} {installed} (locked: {locked})", "{package} {installed}（锁的是 {locked}）")
 FIX_DRIFT = Text("Install from the lock ({command}), or lock anew what you mean to use.",
                  "按锁文件重装（{command}），或者把现在要用的版本重新锁定。")
-MISSING = Text("{count} packages of {file} are not installed: {some}.", "{file} 里有 {count} 个包没有安装：{some}。")
+MISSING = Text("{count} package{count:|s} of {file} {count:is|are} not installed: {some}.", "{file} 里有 {count} 个包没有安装：{some}。")
 LOCK_BROKEN = Text("The lock file {file} cannot be read: {error}", "锁文件 {file} 读不了：{error}")
 FIX_LOCK_BROKEN = Text("Write it anew.", "重新生成一份。")
 XPU_MISSING = Text("torch is built for Intel GPUs (XPU {xpu}), but sees none.",
@@ -178,7 +178,7 @@ WORKS = Text("softmax sums to 1; forward, backward and step work (measured)",
              "softmax 之和为 1；前向、反向、走一步都正常（实测）")
 FAILS = Text("does not work", "用不了")
 NOT_TRIED = Text("not tried", "没试")
-THREADS_OF = Text("{cores} cores, {threads} threads", "{cores} 核，{threads} 线程")
+THREADS_OF = Text("{cores} core{cores:|s}, {threads} thread{threads:|s}", "{cores} 核，{threads} 线程")
 LOCK_LINE = Text("{file}: {checked} compared, {drift} differ, {missing} missing, {unpinned} without a version",
                  "{file}：对照了 {checked} 个，{drift} 个不同，{missing} 个没装，{unpinned} 个没写版本")
 NONE = Text("none", "无")

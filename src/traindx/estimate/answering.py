@@ -67,10 +67,10 @@ _FAILED = Text(
     "没能追踪到两个训练步：{how}。{known}可以这样做：traindx run {subject} 会说出程序为什么失败；traindx memory --params N 按公式算账。")
 _RAISED = Text("the program ended by {error}{place}", "程序因 {error} 结束{place}")
 _AT = Text(" at {file}:{line}", "，在 {file}:{line}")
-_ENDED = Text("the program came to its end after {steps} optimizer steps", "程序走了 {steps} 个优化器步就结束了")
+_ENDED = Text("the program came to its end after {steps} optimizer step{steps:|s}", "程序走了 {steps} 个优化器步就结束了")
 _TOO_LONG = Text("it took more than {seconds} s (--seconds N allows more)", "超过了 {seconds} 秒（--seconds N 可以放宽）")
 _NO_MEMORY = Text("the run was ended for want of memory on this machine", "这台机器内存不够，运行被终止")
-_KNOWN = Text(" Known so far: {count} parameters, {size} GB of weights, gradients and AdamW states (formula).",
+_KNOWN = Text(" Known so far: {count} parameter{count:|s}, {size} GB of weights, gradients and AdamW states (formula).",
               "目前知道：{count} 个参数，权重、梯度和 AdamW 状态共 {size} GB（公式）。")
 _NEEDS_GPU = Text(" The program asks for a GPU.", "程序要求有 GPU。")
 

@@ -20,7 +20,7 @@ NOT_SUPERVISED = Text("the loss is not one of torch's against a fixed target: ho
                       "损失不是 torch 对固定目标的损失，不知道它该降到多低")
 OVERFITS = Text("validation loss {valid} against training loss {train}: regularise, or get more data, before the model grows",
                 "验证损失 {valid}，训练损失 {train}：先加正则或增加数据，再谈加大模型")
-UNDERFITS = Text("training loss still at {share} % of its start after {steps} steps: a wider model or a longer run may help",
+UNDERFITS = Text("training loss still at {share} % of its start after {steps} step{steps:|s}: a wider model or a longer run may help",
                  "{steps} 步后训练损失还有起点的 {share}%：加宽模型或者训练更久可能有用")
 FINE = Text("training loss {train}, validation loss {valid}: no sign that capacity is what is missing",
             "训练损失 {train}，验证损失 {valid}：看不出缺的是容量")

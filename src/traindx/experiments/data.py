@@ -8,7 +8,7 @@ from traindx.core.trials import Gauge
 from traindx.experiments.case import Case
 
 LOOKING = Text("labels of the first batch", "第一个 batch 的标签")
-PASSED = Text("no rule found a fault in the data that were seen ({steps} steps)", "在看到的数据里（{steps} 步）没有规则查出问题")
+PASSED = Text("no rule found a fault in the data that were seen ({steps} step{steps:|s})", "在看到的数据里（{steps} 步）没有规则查出问题")
 FLOOR = Text("lowest loss that the labels of one batch allow (identical inputs, different labels)",
              "一个 batch 的标签允许的最低损失（输入相同、标签不同时大于 0）")
 ZERO = Text("0 where no two equal inputs have different labels", "没有矛盾标签时为 0")

@@ -16,24 +16,24 @@ STEPS = 300
 MORE_STEPS = 1200  # where it still falls after the first
 STUCK = 0.5  # share of the start's excess that must be left before a flat curve counts as a fault (rule of thumb)
 NEAR = 0.02  # relative distance at which a level is called a floor
-TITLE = Text("overfit {samples} samples", "在 {samples} 个样本上过拟合")
+TITLE = Text("overfit {samples} sample{samples:|s}", "在 {samples} 个样本上过拟合")
 WHOLE = Text("overfit one whole batch", "在一个完整的 batch 上过拟合")
 FOLLOW_UP = Text("look again: {change}", "再看一次：{change}")
 
-FITS = Text("{samples} held samples are learnt by heart: the loss goes from {start} to {end} in {steps} steps",
+FITS = Text("{samples} held sample{samples:|s} are learnt by heart: the loss goes from {start} to {end} in {steps} step{steps:|s}",
             "固定的 {samples} 个样本记住了：{steps} 步内损失从 {start} 降到 {end}")
-FALLING = Text("the loss on {samples} held samples still falls after {steps} steps ({start} to {end}): neither passed nor failed",
+FALLING = Text("the loss on {samples} held samples still falls after {steps} step{steps:|s} ({start} to {end}): neither passed nor failed",
                "固定 {samples} 个样本，{steps} 步后损失还在下降（{start} 到 {end}）：算不上通过，也算不上失败")
 NOT_SUPERVISED = Text("the loss moves as {shape}, but its floor is not known (no torch loss against a fixed target), so nothing can be "
                       "demanded; traindx run --prove looks for causes without one",
                       "损失曲线表现为{shape}，但不知道它的下限（不是 torch 对固定目标的损失），没法要求它降到哪里；"
                       "不靠下限找病因，用 traindx run --prove")
-PARTLY = Text("the loss on {samples} held samples stops at {end} (start {start}): a small model may be at its limit",
+PARTLY = Text("the loss on {samples} held sample{samples:|s} stops at {end} (start {start}): a small model may be at its limit",
               "固定 {samples} 个样本，损失停在 {end}（起点 {start}）：模型太小时这可能就是极限")
 NAMES: dict[Shape, Text] = {
     "fits": Text("fits", "拟合成功"), "goes-up": Text("going up", "往上走"), "explodes": Text("exploding", "爆炸"),
     "oscillates": Text("oscillating", "震荡"), "flat": Text("flat", "不降")}
-FAILED = Text("{samples} samples cannot be learnt by heart: the curve is {shape} ({start} to {end})",
+FAILED = Text("{samples} sample{samples:|s} cannot be learnt by heart: the curve is {shape} ({start} to {end})",
               "{samples} 个样本都记不住：曲线{shape}（{start} 到 {end}）")
 SIGN = Text("It rises even at a hundredth of the learning rate: the sign of the objective or of the update is wrong.",
             "学习率缩到百分之一它仍然上升：目标函数或更新方向的符号反了。")

@@ -14,11 +14,11 @@ from traindx.experiments.statistics import Comparison, decide, decide_same, told
 SEEDS = (2, 3, 5)  # runs a side: more are added while undecided
 PROVING = Text("proving {rule}: {title}", "证实 {rule}：{title}")
 AS_WRITTEN, CHANGED = "as written", "changed"
-TOO_SHORT = Text("the program ended after {steps} steps: too few to compare", "程序只跑了 {steps} 步就结束，太少，没法比较")
+TOO_SHORT = Text("the program ended after {steps} step{steps:|s}: too few to compare", "程序只跑了 {steps} 步就结束，太少，没法比较")
 NO_STATISTIC = Text("the runs do not show it: {statistic}", "运行里看不到这个量：{statistic}")
 NOT_RUN = Text("a run under the change ended early ({ended}): {error}", "改动后的运行提前结束（{ended}）：{error}")
 NOT_APPLIED = Text("the change could not be made ({condition}): {why}", "这个改动做不了（{condition}）：{why}")
-MEASURED = Text("measured in {count} runs", "在 {count} 次运行里实测")
+MEASURED = Text("measured in {count} run{count:|s}", "在 {count} 次运行里实测")
 NOT_MEASURED = Text("the measurement could not be taken", "测不了")
 CONTRADICTED = Text("the measurement shows the opposite", "实测结果相反")
 MIXED = Text("the runs disagree", "几次运行结果不一致")

@@ -58,7 +58,8 @@ FAILED_UNKNOWN = Text("broken off after step {step} and resumed with {how}, it i
                       "第 {step} 步之后中断，按 {how} 续训，已经不是同一次训练：{first}。权重、优化器、调度器、缩放器和随机数都和原来一样；"
                       "没恢复的是程序自己保存的别的东西")
 DIFFERS = Text("at step {step} {what} is {value} instead of {expected}", "第 {step} 步的{what}是 {value}，应为 {expected}")
-SAME_SO_FAR = Text("the {count} steps compared are the same, but what comes later will not be", "比较过的 {count} 步相同，但以后不会相同")
+SAME_SO_FAR = Text("the {count} step{count:|s} compared are the same, but what comes later will not be",
+                   "比较过的 {count} 步相同，但以后不会相同")
 QUANTITIES = {"inputs": Text("the batch", " batch "), "target": Text("the target", "目标"), "loss": Text("the loss", "损失"),
               "lr": Text("the learning rate", "学习率"), "scale": Text("the loss scale", "损失缩放系数"),
               "grad_norm": Text("the gradient norm", "梯度范数"), "moved": Text("the size of the update", "更新的大小")}
@@ -90,7 +91,7 @@ GENERATORS = Text("{names}: another state ({why})", "{names}：状态不同（{w
 OWN_GENERATOR = Text("a generator of its own", "程序自己的生成器")
 BATCH = Text("batch {value} of its epoch", "这个 epoch 的第 {value} 个 batch")
 FIRST_AGAIN = Text("the batch of step {step}", "第 {step} 步的那个 batch")
-GOES_ON = Text("it trains {value} steps more", "又训练了 {value} 步")
+GOES_ON = Text("it trains {value} step{value:|s} more", "又训练了 {value} 步")
 GOES_ON_EXPECTED = Text("{value}, up to the end of the unbroken run", "{value} 步，到不中断的运行结束为止")
 
 

@@ -15,7 +15,7 @@ LAST = 20
 # Student's t, two-sided 95 %, by degrees of freedom: few seeds know their own spread badly
 STUDENT = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 NORMAL = 1.96
-TITLE = Text("{count} seeds", "{count} 个种子")
+TITLE = Text("{count} seed{count:|s}", "{count} 个种子")
 
 
 def spread(bench: Bench, count: int, steps: int = STEPS) -> tuple[SeedSpread | None, dict[str, Points]]:

@@ -24,6 +24,8 @@ ORIGIN = {"measured": Text("measured", "实测"), "formula": Text("formula", "�
 LEVEL_ROLES: dict[str, Role] = {"error": "bad", "warning": "other", "note": "main"}
 RUN_ROLES: tuple[Role, ...] = ("main", "other", "good", "third", "fourth", "bad")
 _OF_SIX = {quantity.series: quantity for quantity in SIX}
+_MADE = {"peak_memory_bytes": (Text("peak memory, MB", "内存峰值，MB"), 1e-6),
+         "samples_per_second": (Text("samples a second", "每秒样本数"), 1.0)}
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ def readings(series: Mapping[str, Points], noted: Iterable[Noted] = (), buckets:
 def reading(name: str, points: Points, marks: tuple[Mark, ...] = (), buckets: int = BUCKETS) -> Reading:
     """One series as a chart of few points that keeps its spikes, its NaN and Inf."""
     quantity = _OF_SIX.get(name)
-    title = quantity.title if quantity else same(name)
-    kept = thinned(points, buckets)
+    title, scale = _shown(name)
+    kept = _scaled(thinned(points, buckets), scale)
     alarms = tuple(alarms_of(Monitor(quantity, list(kept)))) if quantity else ()
     limits = quantity.band if quantity else None
     low, high, log = _range([value for _, value in kept], limits)
@@ -68,6 +70,16 @@ def reading(name: str, points: Points, marks: tuple[Mark, ...] = (), buckets: in
     chart = Chart(title, Axis(STEP, range=ends if ends[1] > ends[0] else None), Axis(EMPTY, log=log, range=(low, high)), (curve,),
                   tuple(_readable(drawn, ends)), _band(limits))
     return Reading(name, title, chart, alarms, quantity)
+
+
+def _shown(name: str) -> tuple[Text, float]:
+    """What a series is called, and what its values are multiplied by to be read in that unit."""
+    quantity = _OF_SIX.get(name)
+    return (quantity.title, 1.0) if quantity else _MADE.get(name, (same(name), 1.0))
+
+
+def _scaled(points: Points, scale: float) -> Points:
+    return points if scale == 1.0 else [(step, value * scale) for step, value in points]
 
 
 def compared(runs: Mapping[str, Mapping[str, Points]], buckets: int = BUCKETS) -> list[Chart]:
@@ -80,8 +92,8 @@ def compared(runs: Mapping[str, Mapping[str, Points]], buckets: int = BUCKETS) -
 
 def _over_each_other(name: str, runs: Mapping[str, Mapping[str, Points]], buckets: int) -> Chart:
     quantity = _OF_SIX.get(name)
-    title = quantity.title if quantity else same(name)
-    kept = {run: thinned(series.get(name, ()), buckets) for run, series in runs.items()}
+    title, scale = _shown(name)
+    kept = {run: _scaled(thinned(series.get(name, ()), buckets), scale) for run, series in runs.items()}
     limits = quantity.band if quantity else None
     low, high, log = _range([value for points in kept.values() for _, value in points], limits)
     curves = tuple(Series(same(run), [step for step, _ in points], [value for _, value in points], RUN_ROLES[at % len(RUN_ROLES)],

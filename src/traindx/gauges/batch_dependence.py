@@ -26,7 +26,8 @@ SHOWN = 12  # leaks that are listed
 NOISE = 1e-6  # of the strongest gradient: above what rounding leaves
 NO_CALL = Text("No module with gradients was called before a loss.", "计算损失之前，没有在开着梯度时调用过模块。")
 ONE = Text("The batch has one sample only.", "这个 batch 只有一个样本。")
-NO_DIM = Text("No output of {module} holds one entry for each of the {size} samples.", "{module} 的输出里，没有哪一维对应这 {size} 个样本。")
+NO_DIM = Text("No output of {module} holds one entry for each of the {size} sample{size:|s}.",
+              "{module} 的输出里，没有哪一维对应这 {size} 个样本。")
 DEAD = Text("No output of {module} depends on its own input in a way that can be seen.", "看不出 {module} 的输出依赖它自己的输入。")
 
 

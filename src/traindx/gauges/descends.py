@@ -17,7 +17,7 @@ from traindx.gauges.tools.steps import cosine, gradients, leaves_of
 
 LOSSES = 8
 STEPS = 20  # a warm-up may begin with steps of length 0
-NO_STEP = Text("No optimizer moved a parameter that a backward had reached in the first {steps} steps.",
+NO_STEP = Text("No optimizer moved a parameter that a backward had reached in the first {steps} step{steps:|s}.",
                "前 {steps} 步里，没有优化器动过反向传播到达的参数。")
 
 

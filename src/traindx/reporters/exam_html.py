@@ -56,5 +56,5 @@ def _refuted(report: ExamReport) -> Iterator[str]:
     if report.refuted:
         yield f"<h2>{both(messages.REFUTED)}</h2>"
     for proved in report.refuted:
-        yield (f"<p><code>{escape(proved.judged.rule)}</code> {both(proved.judged.title)}: "
+        yield (f"<p><code>{escape(proved.judged.rule)}</code> {both(proved.judged.title)}{both(messages.COLON)}"
                f"{both(words.proof_of(proved.proof)) if proved.proof else ''}</p>")

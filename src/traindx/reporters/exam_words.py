@@ -19,7 +19,7 @@ SANDBOXES = {
     "overlay": Text("an overlay of the project (nothing of yours was written)", "项目的 overlay（没有写过你的任何文件）"),
     "copy": Text("a copy of the project (nothing of yours was written)", "项目的副本（没有写过你的任何文件）"),
     "guard": Text("a copy of the project, guarded at the Python level only", "项目的副本，只在 Python 层面设防")}
-TRIALS = Text("{count} runs in {seconds} s", "{count} 次运行，用时 {seconds} 秒")
+TRIALS = Text("{count} run{count:|s} in {seconds} s", "{count} 次运行，用时 {seconds} 秒")
 ONE_TRIAL = Text("1 run in {seconds} s", "1 次运行，用时 {seconds} 秒")
 INTERRUPTED = Text("stopped by Ctrl-C: what was done is shown", "按 Ctrl-C 中止：以下是已经做完的部分")
 REPEATABLE = {True: Text("two runs with the same seeds are equal to the last bit", "种子相同的两次运行逐位一致"),
@@ -29,7 +29,7 @@ HOW = {"loader": Text("the DataLoader", "DataLoader"), "inputs": Text("the input
        "generators": Text("rewinding the random generators", "每步倒回随机数生成器"),
        "constant": Text("the program itself: it never changes", "程序自己：batch 从来不变")}
 RAN_IN = Text("ran in {where}", "运行环境：{where}")
-SEEDS = Text("{count} seeds: final loss {low} .. {high}, standard deviation {spread}; a gain under {noise} is inside the noise",
+SEEDS = Text("{count} seed{count:|s}: final loss {low} .. {high}, standard deviation {spread}; a gain under {noise} is inside the noise",
              "{count} 个种子：最终损失 {low} .. {high}，标准差 {spread}；小于 {noise} 的提升都在噪声之内")
 NOISE = Text("a gain under {noise} is inside the noise", "小于 {noise} 的提升都在噪声之内")
 

@@ -155,7 +155,7 @@ def _remarks(report: Report) -> Iterator[str]:
         yield f'<p class="remark">{both(remark)}</p>'
     if report.suppressed:
         names = ", ".join(f"<code>{escape(judged.rule)}</code>" for judged in report.suppressed)
-        yield f'<p class="remark">{both(messages.HTML_SUPPRESSED)}: {names}</p>'
+        yield f'<p class="remark">{both(messages.HTML_SUPPRESSED + messages.COLON)}{names}</p>'
 
 
 def _verdicts(report: Report) -> str:

@@ -67,6 +67,19 @@ def wrap(text: str, columns: int, first: str = "", rest: str | None = None) -> l
     return [*lines, line]
 
 
+def wrap_code(line: str, columns: int) -> list[str]:
+    """A line of Python on several where it is too wide, broken behind commas inside its brackets: still one statement to paste."""
+    first, *others = re.split(r"(?<=,) ", line)
+    rest = " " * (first.find("(") + 1)
+    lines = [first]
+    for part in others if rest else ():
+        if width(lines[-1]) + 1 + width(part) <= columns:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(rest + part)
+    return lines if rest else [line]
+
+
 def _broken(unit: str, room: int, columns: int) -> Iterable[str | None]:
     """A unit that is longer than a whole line, in pieces; None between them stands for a line break."""
     while width(unit) > max(room, 1):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindx import __version__, messages
+from traindx.core import amounts
 from traindx.core.memory import CATEGORIES, PHASES, Account, Fit, Line, Remedy, Share
 from traindx.core.observed import Site
 from traindx.core.text import EMPTY, Language, Text, same
@@ -42,14 +43,6 @@ NOT_MODELLED = Text("Not modelled: {what}", "没有计入：{what}")
 OTHER = Text("outside any module", "不在任何模块里")
 MOST = 5
 BAR = 20
-
-
-def size_text(size: float) -> str:
-    """Bytes as people write them, in powers of 1000: 1.73 MB, 112 GB."""
-    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if abs(size) >= scale:
-            return f"{size / scale:.4g} {unit}" if abs(size) / scale < 1000 else f"{size / scale:.0f} {unit}"
-    return f"{size:.0f} B"
 
 
 def render(account: Account, language: Language, style: Style = PLAIN, columns: int = COLUMNS) -> str:
@@ -89,15 +82,15 @@ class _Page:
         yield self.style.strong(title + "─" * (self.columns - width(title)))
         static = account.facts.get("static_bytes")
         if static is not None and account.lines:
-            yield self.say(STATIC.fill(size=size_text(static)) + self._origin())
-        peak = PEAK.fill(size=size_text(account.peak_bytes), phase=PHASE[account.phase]) if account.phase else \
-            PEAK_ALONE.fill(size=size_text(account.peak_bytes))
+            yield self.say(STATIC.fill(size=amounts.size(static)) + self._origin())
+        peak = PEAK.fill(size=amounts.size(account.peak_bytes), phase=PHASE[account.phase]) if account.phase else \
+            PEAK_ALONE.fill(size=amounts.size(account.peak_bytes))
         yield self.style.level(self.say(peak), "warning") + self.say(self._origin())
         yield from self._place(account.where, account.op)
         if account.by_phase:
             separator = messages.LIST_COMMA.say(self.language)
             sizes = {name: account.by_phase[name] for name in PHASES if name in account.by_phase}
-            phases = separator.join(f"{self.say(PHASE[name])} {size_text(size)}" for name, size in sizes.items())
+            phases = separator.join(f"{self.say(PHASE[name])} {amounts.size(size)}" for name, size in sizes.items())
             yield from wrap(self.say(BY_PHASE.fill(phases=phases)), self.columns)
 
     def _origin(self) -> Text:
@@ -121,7 +114,7 @@ class _Page:
             size = self.account.categories.get(category, 0)
             share = size / self.account.peak_bytes if self.account.peak_bytes else 0
             bar = "█" * round(BAR * share)
-            yield f"  {pad(name, room)}{size_text(size):>10}{share:>6.0%}  {bar}".rstrip()
+            yield f"  {pad(name, room)}{amounts.size(size):>10}{share:>6.0%}  {bar}".rstrip()
 
     def _bill(self) -> Iterator[str]:
         for line in self.account.lines:
@@ -129,7 +122,7 @@ class _Page:
 
     def _billed(self, line: Line) -> Iterator[str]:
         origin = messages.IN_BRACKETS.fill(inner=messages.ORIGIN[line.origin])
-        yield from wrap(f"{self.say(line.what)}{self.say(origin)}", self.columns, f"  {size_text(line.bytes):>9}  ", " " * 13)
+        yield from wrap(f"{self.say(line.what)}{self.say(origin)}", self.columns, f"  {amounts.size(line.bytes):>9}  ", " " * 13)
         yield from (self.style.faint(row) for row in wrap(printable(line.formula), self.columns, " " * 13))
 
     def _shares(self, shares: list[Share]) -> Iterator[str]:
@@ -137,10 +130,10 @@ class _Page:
             kind = self.say(messages.IN_BRACKETS.fill(inner=CATEGORY.get(share.category, same(share.category))))
             name = self.say(OTHER) if share.name == "-" else printable(share.name)
             shown = f"{share.site.file}:{share.site.line}{kind}  {share.site.code}" if share.site else f"{name}{kind}"
-            yield cut(f"  {size_text(share.bytes):>9}  {shown}", self.columns)
+            yield cut(f"  {amounts.size(share.bytes):>9}  {shown}", self.columns)
 
     def _fit(self, fit: Fit) -> Iterator[str]:
-        verdict = (DOES_FIT if fit.fits else DOES_NOT).fill(needed=size_text(fit.needed), capacity=size_text(fit.capacity))
+        verdict = (DOES_FIT if fit.fits else DOES_NOT).fill(needed=amounts.size(fit.needed), capacity=amounts.size(fit.capacity))
         if fit.largest_batch is not None:
             verdict = verdict + messages.SEMICOLON + (LARGEST.fill(batch=f"{fit.largest_batch:,}") if fit.largest_batch else NONE_FITS)
         first, *rest = wrap(self.say(verdict), self.columns, f"  {printable(fit.gpu)}  ")
@@ -154,7 +147,7 @@ class _Page:
             return
         change = remedy.peak_bytes / self.account.peak_bytes - 1 if self.account.peak_bytes else 0
         helps = remedy.helps(self.account.peak_bytes)
-        told = f"{size_text(remedy.peak_bytes):>9} {change:>+6.0%}  "
+        told = f"{amounts.size(remedy.peak_bytes):>9} {change:>+6.0%}  "
         words = f"{self.say(remedy.what)}{messages.COLON.say(self.language)}{self.say(remedy.cost if helps else NO_HELP)}"
         origin = self.say(messages.IN_BRACKETS.fill(inner=messages.ORIGIN["formula"])) if remedy.origin == "formula" else ""
         lines = wrap(words + origin, self.columns, "  " + told, " " * 22)
@@ -166,9 +159,9 @@ class _Page:
             return
         gap = f"{measured / self.account.peak_bytes - 1:+.2%}" if self.account.peak_bytes else "-"
         yield ""
-        yield self.style.strong(self.say(MEASURED.fill(size=size_text(measured), gap=gap)))
+        yield self.style.strong(self.say(MEASURED.fill(size=amounts.size(measured), gap=gap)))
         for line in self.account.gap:
-            yield from wrap(self.say(line.what), self.columns, f"  {size_text(line.bytes):>9}  ", " " * 13)
+            yield from wrap(self.say(line.what), self.columns, f"  {amounts.size(line.bytes):>9}  ", " " * 13)
 
     def _last_words(self) -> Iterator[str]:
         yield ""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from traindx import __version__, messages
+from traindx.core import amounts
 from traindx.core.memory import CATEGORIES, Account, Fit, Remedy
 from traindx.core.text import Language, Text, same
 from traindx.reporters import memory
@@ -35,14 +36,14 @@ def _body(account: Account) -> Iterator[str]:
         yield f'<p class="place">{escape(place(account.where))} {escape(account.op)}</p><pre><span>{escape(account.where.code)}</span></pre>'
     if account.lines:
         yield _section(memory.BILL, (WHAT, BYTES, FORMULA), (
-            (both(line.what), memory.size_text(line.bytes), f"<code>{escape(line.formula)}</code> {both(messages.ORIGIN[line.origin])}")
+            (both(line.what), amounts.size(line.bytes), f"<code>{escape(line.formula)}</code> {both(messages.ORIGIN[line.origin])}")
             for line in account.lines))
     else:
         yield f"<h2>{both(memory.AT_PEAK)}</h2>{_bars(account)}"
     if account.timeline:
         yield f"<h2>{both(TIMELINE)}</h2><figure>{timeline(account)}</figure>"
     yield _section(memory.MODULES, (WHAT, BYTES), (
-        (escape(share.name), memory.size_text(share.bytes)) for share in account.modules))
+        (escape(share.name), amounts.size(share.bytes)) for share in account.modules))
     yield _section(memory.FITS, (Text("GPU", "显卡"), WHAT), ((escape(fit.gpu), _fit(fit)) for fit in account.fits))
     yield _section(memory.REMEDIES, (WHAT, BYTES, CHANGE, COST), (_remedy(remedy, account.peak_bytes) for remedy in account.remedies))
     yield from _measured(account)
@@ -52,7 +53,7 @@ def _body(account: Account) -> Iterator[str]:
 
 
 def _peak(account: Account) -> str:
-    size = memory.size_text(account.peak_bytes)
+    size = amounts.size(account.peak_bytes)
     words = memory.PEAK.fill(size=size, phase=memory.PHASE[account.phase]) if account.phase else memory.PEAK_ALONE.fill(size=size)
     batch = f" · {both(memory.BATCH.fill(batch=account.batch))}" if account.batch else ""
     return f"{both(words)} · {both(memory.SOURCE[account.source])}{batch}"
@@ -67,7 +68,7 @@ def _section(title: Text, heads: Iterable[Text], rows: Iterable[tuple[str, ...]]
 
 
 def _fit(fit: Fit) -> str:
-    words = (memory.DOES_FIT if fit.fits else memory.DOES_NOT).fill(needed=memory.size_text(fit.needed), capacity=memory.size_text(fit.capacity))
+    words = (memory.DOES_FIT if fit.fits else memory.DOES_NOT).fill(needed=amounts.size(fit.needed), capacity=amounts.size(fit.capacity))
     if fit.largest_batch is not None:
         words = words + messages.SEMICOLON + memory.LARGEST.fill(batch=fit.largest_batch)
     return both(words)
@@ -78,21 +79,21 @@ def _remedy(remedy: Remedy, peak: float) -> tuple[str, ...]:
         return both(remedy.what), "-", "-", both(memory.NOT_TRIED.fill(why=remedy.why_not))
     cost = remedy.cost if remedy.helps(peak) else memory.NO_HELP
     change = f"{remedy.peak_bytes / peak - 1:+.0%}" if peak else "-"
-    return both(remedy.what), memory.size_text(remedy.peak_bytes), change, f"{both(cost)} <small>{both(messages.ORIGIN[remedy.origin])}</small>"
+    return both(remedy.what), amounts.size(remedy.peak_bytes), change, f"{both(cost)} <small>{both(messages.ORIGIN[remedy.origin])}</small>"
 
 
 def _measured(account: Account) -> Iterator[str]:
     if account.measured_peak_bytes is None:
         return
     gap = f"{account.measured_peak_bytes / account.peak_bytes - 1:+.2%}" if account.peak_bytes else "-"
-    title = memory.MEASURED.fill(size=memory.size_text(account.measured_peak_bytes), gap=gap)
+    title = memory.MEASURED.fill(size=amounts.size(account.measured_peak_bytes), gap=gap)
     yield f"<p><b>{both(title)}</b></p>"
-    yield _section(same(""), (WHAT, BYTES), ((both(line.what), memory.size_text(line.bytes)) for line in account.gap))
+    yield _section(same(""), (WHAT, BYTES), ((both(line.what), amounts.size(line.bytes)) for line in account.gap))
 
 
 def _bars(account: Account) -> str:
     rows = "".join(
-        f'<tr><td>{both(memory.CATEGORY[name])}</td><td>{memory.size_text(account.categories.get(name, 0))}</td><td style="width:50%">'
+        f'<tr><td>{both(memory.CATEGORY[name])}</td><td>{amounts.size(account.categories.get(name, 0))}</td><td style="width:50%">'
         f'<div style="height:.9em;width:{100 * account.categories.get(name, 0) / max(account.peak_bytes, 1):.1f}%;background:{COLOURS[name]}">'
         "</div></td></tr>" for name in CATEGORIES)
     return f"<table><tbody>{rows}</tbody></table>"
@@ -102,7 +103,7 @@ def timeline(account: Account) -> str:
     """Categories stacked over the events of the steps, phases marked below, as ``<svg>``."""
     points = account.timeline
     top = max(live for live, _, _ in points) or 1
-    described = DESCRIPTION.fill(size=memory.size_text(top))
+    described = DESCRIPTION.fill(size=amounts.size(top))
 
     def x(at: float) -> float:
         return LEFT + (WIDTH - LEFT) * at / max(len(points) - 1, 1)
@@ -119,7 +120,7 @@ def timeline(account: Account) -> str:
         parts.append(f'<polygon points="{edge}" fill="{COLOURS[name]}" fill-opacity=".75">{named}</polygon>')
         floor = roof
     for size in (0, top / 2, top):
-        parts.append(f'<text x="{LEFT - 6}" y="{y(size) + 4:.1f}" text-anchor="end">{memory.size_text(size)}</text>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y(size) + 4:.1f}" text-anchor="end">{amounts.size(size)}</text>')
     return "".join([*parts, *_phases(account, x), "</svg>"]) + _legend()
 
 

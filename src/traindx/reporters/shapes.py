@@ -20,7 +20,7 @@ from traindx.signals.shapes import Dim, Dims, Grid, Row, Shapes, cells, folded, 
 TITLE = Text("traindx shapes: {script}", "traindx 形状：{script}")
 STEP = Text("step {step}", "第 {step} 步")
 BATCH = Text("Batch dimension", "batch 维")
-KNOWN = Text("B = {size} (measured: the same step with {fewer} samples has these dimensions smaller)",
+KNOWN = Text("B = {size} (measured: the same step with {fewer} sample{fewer:|s} has these dimensions smaller)",
              "B = {size}（实测：同一步少喂样本，只喂 {fewer} 个，变小的就是这些维）")
 UNKNOWN = Text("not told: {why}", "没有判定：{why}")
 SINGLE = Text("One sample", "单样本")
@@ -51,7 +51,8 @@ WHY = {
 }
 COMPILED = Text("torch.compile is in use: what happens inside is not seen op by op.", "用了 torch.compile：里面的运算逐个看不到。")
 CUT = Text("The step has too many operations: the rest is left out.", "这一步运算太多，后面的省略了。")
-MORE = Text("... {count} more rows like these {period}, {times} times", "…… 与上面 {period} 行相同的又重复 {times} 次，共 {count} 行")
+MORE = Text("... {count} more row{count:|s} like these {period}, {times} time{times:|s}",
+            "…… 与上面 {period} 行相同的又重复 {times} 次，共 {count} 行")
 GRID = Text("{note}: every a meets every b ({rows} x {columns} shown)", "{note}：每个 a 都和每个 b 配对（只画 {rows} x {columns}）")
 LAYER = Text("Layer or operation", "层或运算")
 INPUTS = Text("In", "输入")

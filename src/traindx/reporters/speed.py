@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindx import __version__, messages
+from traindx.core.amounts import duration, rate
 from traindx.core.findings import Judged, Report
 from traindx.core.speed import SHARES, Baseline, Change, Interval, SpeedReport, Spent
 from traindx.core.text import EMPTY, Language, Text, number
 from traindx.reporters.json import finding_as_json
-from traindx.reporters.layout import cut, pad, printable, width, wrap
+from traindx.reporters.layout import cut, pad, printable, width, wrap, wrap_code
 from traindx.reporters.style import COLUMNS, PLAIN, Style
 from traindx.reporters.terminal import Page as Findings
 
@@ -34,29 +35,30 @@ BASELINE = Text("1 Baseline", "1 基线")
 BOTTLENECK = Text("2 Bottleneck: {verdict}", "2 瓶颈：{verdict}")
 DATA = Text("3 Data pipeline", "3 数据管线")
 COMPUTE = Text("4 Compute", "4 计算")
-SPEED = Text("{samples} samples/s{tokens}, {step} a step (10 to 90 %: {low} to {high}; measured over {steps} steps)",
+SPEED = Text("{samples} samples/s{tokens}, {step} a step (10 to 90 %: {low} to {high}; measured over {steps} step{steps:|s})",
              "每秒 {samples} 个样本{tokens}，每步 {step}（10% 到 90%：{low} 到 {high}；{steps} 步实测）")
-STEP_ONLY = Text("{step} a step (10 to 90 %: {low} to {high}; measured over {steps} steps)",
+STEP_ONLY = Text("{step} a step (10 to 90 %: {low} to {high}; measured over {steps} step{steps:|s})",
                  "每步 {step}（10% 到 90%：{low} 到 {high}；{steps} 步实测）")
 TOKENS = Text(", {tokens} tokens/s", "、{tokens} 个 token")
-HARDWARE = Text("{hardware}, {threads} threads, {precision}", "{hardware}，{threads} 个线程，{precision}")
+HARDWARE = Text("{hardware}, {threads} thread{threads:|s}, {precision}", "{hardware}，{threads} 个线程，{precision}")
 BATCH = Text(", batch {batch}", "，batch {batch}")
-MODEL = Text(", {model} with {parameters} parameters", "，{model}，{parameters} 个参数")
+MODEL = Text(", {model} with {parameters} parameter{parameters:|s}", "，{model}，{parameters} 个参数")
 LINES = Text("Lines that take most of a step (sampled)", "最花时间的行（采样）")
 INPUT_LINES = Text("Inside the fetching (sampled; shares of it)", "取数据内部（采样，占取数据的比例）")
 IN = Text(" in {name}", "，在 {name} 里")
-RATIO = Text("x{ratio} [{low}, {high}]  {won} of {pairs} pairs", "x{ratio} [{low}, {high}]  {pairs} 对中胜 {won}")
+RATIO = Text("x{ratio} [{low}, {high}]  {won} of {pairs} pair{pairs:|s}", "x{ratio} [{low}, {high}]  {pairs} 对中胜 {won}")
 LOSS_SAME = Text("first losses the same (differ by {difference})", "前几步损失相同（相差 {difference}）")
 LOSS_DIFFERS = Text("first losses DIFFER by {difference}: look before you take it", "前几步损失不同，相差 {difference}：采用之前先看清楚")
-LOAD = Text("machine: {average} of load before, others kept {others} of {cores} cores busy",
+LOAD = Text("machine: {average} of load before, others kept {others} of {cores} core{cores:|s} busy",
             "机器：开始前负载 {average}；{cores} 个核里别的程序占着 {others} 个")
 LOAD_UNKNOWN = Text("machine: load not known", "机器：负载未知")
 NO_VERDICT = Text("no verdict", "不下结论")
 WRITE = Text("write:", "这样改：")
 COLOUR = {"faster": 32, "slower": 31}
+DIFF_COLOUR = {"+": 32, "-": 31}
 TOOK = Text("{seconds} s in all. Every re-run was of your script as it is; nothing was changed in it.",
             "共用 {seconds} 秒。每次重跑的都是原样的脚本，没有改动它。")
-CURVE = Text("The same batch, {points} times over: {times}", "同一个 batch 重复 {points} 遍，每步：{times}")
+CURVE = Text("The same batch, {points} time{points:|s} over: {times}", "同一个 batch 重复 {points} 遍，每步：{times}")
 MOST = 5
 BAR = 24
 
@@ -65,20 +67,13 @@ def render(report: SpeedReport, language: Language, style: Style = PLAIN, column
     return "\n".join(_Page(report, language, style, columns).lines()) + "\n"
 
 
-def time_text(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{number(seconds / scale)} {unit}"
-    return f"{number(seconds * 1e9)} ns"
-
-
 def speed_text(baseline: Baseline) -> Text:
-    said = {"step": time_text(baseline.step_seconds), "low": time_text(baseline.spread[0]), "high": time_text(baseline.spread[1]),
+    said = {"step": duration(baseline.step_seconds), "low": duration(baseline.spread[0]), "high": duration(baseline.spread[1]),
             "steps": baseline.steps}
     if baseline.samples_per_second is None:
         return STEP_ONLY.fill(**said)
-    tokens = TOKENS.fill(tokens=f"{baseline.tokens_per_second:,.0f}") if baseline.tokens_per_second else EMPTY
-    return SPEED.fill(samples=number(baseline.samples_per_second), tokens=tokens, **said)
+    tokens = TOKENS.fill(tokens=rate(baseline.tokens_per_second)) if baseline.tokens_per_second else EMPTY
+    return SPEED.fill(samples=rate(baseline.samples_per_second), tokens=tokens, **said)
 
 
 def setting_text(baseline: Baseline) -> Text:
@@ -144,7 +139,7 @@ class _Page:
         yield from self._shares()
         if report.batch_curve:
             comma = messages.LIST_COMMA.say(self.language)
-            times = comma.join(time_text(point.step_seconds) for point in report.batch_curve)
+            times = comma.join(duration(point.step_seconds) for point in report.batch_curve)
             points = comma.join(str(point.times) for point in report.batch_curve)
             yield from self.wrapped(CURVE.fill(points=points, times=times))
         yield from self._spent(LINES, [line for line in report.lines if line.share >= 0.03][:MOST], named=True)
@@ -163,7 +158,7 @@ class _Page:
         for name in SHARES if shares else ():
             share = shares[name]
             bar = "█" * round(BAR * share)
-            yield f"  {pad(names[name], room)}{share:>5.0%} {time_text(share * step):>9}  {bar}".rstrip()
+            yield f"  {pad(names[name], room)}{share:>5.0%} {duration(share * step):>9}  {bar}".rstrip()
 
     def _spent(self, title: Text, lines: list[Spent], named: bool) -> Iterator[str]:
         if not lines:
@@ -202,8 +197,9 @@ class _Page:
                 yield from (self.style.faint(line) for line in self.wrapped(text, "      "))
         if change.outcome == "faster":
             yield "      " + self.say(WRITE)
-            yield from (self.style.paint(cut("        " + line, self.columns), 32 if line.startswith("+") else 31 if line.startswith("-") else 0)
-                        for line in change.diff.say(self.language).splitlines())
+            for line in change.diff.say(self.language).splitlines():
+                colour = DIFF_COLOUR.get(line[:1], 0)
+                yield from (self.style.paint(f"        {line[:2]}{part}", colour) for part in wrap_code(printable(line[2:]), self.columns - 10))
 
 
 # -- JSON ---------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from traindx import __version__, messages
+from traindx.core.amounts import duration
 from traindx.core.speed import SHARES, BatchPoint, Change, SpeedReport, Spent
 from traindx.core.text import EMPTY, Language, Text
 from traindx.reporters import speed
@@ -96,7 +97,7 @@ def batch_curve(points: Sequence[BatchPoint]) -> str:
     line = " ".join(f"{x(point.times):.1f},{y(point.step_seconds):.1f}" for point in points)
     marks = "".join(f'<circle cx="{x(p.times):.1f}" cy="{y(p.step_seconds):.1f}" r="4" fill="{COLOURS["compute"]}"/>'
                     f'<text x="{x(p.times):.1f}" y="{HEIGHT - 8}" text-anchor="middle">x{p.times}</text>' for p in points)
-    ticks = "".join(f'<text x="{LEFT - 6}" y="{y(seconds) + 4:.1f}" text-anchor="end">{speed.time_text(seconds)}</text>'
+    ticks = "".join(f'<text x="{LEFT - 6}" y="{y(seconds) + 4:.1f}" text-anchor="end">{duration(seconds)}</text>'
                     for seconds in (top / 2, top))
     straight = (f'<line x1="{x(first.times):.1f}" y1="{y(first.step_seconds):.1f}" x2="{x(most):.1f}" y2="{y(first.step_seconds * most):.1f}" '
                 f'class="grid" stroke-dasharray="4 4"/>')
@@ -107,7 +108,7 @@ def batch_curve(points: Sequence[BatchPoint]) -> str:
 def _findings(report: SpeedReport) -> Iterator[str]:
     for judged in report.findings:
         finding = judged.finding
-        yield f"<h3>{escape(judged.rule)}: {both(judged.title)}</h3>"
+        yield f"<h3>{escape(judged.rule)}{both(messages.COLON)}{both(judged.title)}</h3>"
         if finding.where is not None:
             yield f'<p class="place">{escape(place(finding.where))}</p><pre><span>{escape(finding.where.code)}</span></pre>'
         yield f"<p>{both(finding.cause)}</p><p><b>{both(messages.FIX)}</b> {both(finding.fix)}</p>"
@@ -130,7 +131,7 @@ def _change(change: Change) -> str:
     words = [both(speed.ratio_text(change.interval)), *(both(text) for text in (change.why, speed.loss_text(change), speed.load_text(change),
                                                                               change.remark) if text != EMPTY)]
     diff = f"<pre>{escape(change.diff.en)}</pre>" if change.outcome == "faster" else ""
-    return f"<p><b>{both(change.title)}: {both(said)}</b><br>{'<br>'.join(words)}</p>{diff}"
+    return f"<p><b>{both(change.title + messages.COLON + said)}</b><br>{'<br>'.join(words)}</p>{diff}"
 
 
 def intervals(changes: Sequence[Change]) -> str:

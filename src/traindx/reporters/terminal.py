@@ -122,7 +122,7 @@ class Page:
             yield self.style.level(self.say(messages.NOTES_TITLE), "note")
         for judged in notes:
             place = f" ({printable(judged.finding.where.short)})" if judged.finding.where else ""
-            yield from wrap(f"{judged.rule}{place}: {self.say(judged.title)}", self.columns, "  ", "      ")
+            yield from wrap(f"{judged.rule}{place}{self.say(messages.COLON)}{self.say(judged.title)}", self.columns, "  ", "      ")
 
     def withdrawn(self) -> Iterator[str]:
         """Findings that an experiment has refuted: told, not hidden."""
@@ -130,7 +130,7 @@ class Page:
             yield ""
             yield self.say(messages.REFUTED)
         for judged in self.report.refuted:
-            said = f"{judged.rule}: {self.say(words.proof_of(self.report.proofs[judged.rule]))}"
+            said = f"{judged.rule}{self.say(messages.COLON)}{self.say(words.proof_of(self.report.proofs[judged.rule]))}"
             yield from wrap(said, self.columns, "  ", "    ")
 
     def _monitors(self) -> Iterator[str]:

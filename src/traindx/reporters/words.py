@@ -49,7 +49,7 @@ def joined(parts: list[Text], between: Text = messages.LIST_COMMA) -> Text:
 
 def how_it_ended(report: Report) -> list[Text]:
     """Steps, seconds, status; what stopped it, if anything did."""
-    parts = [messages.ONE_STEP if report.steps == 1 else messages.STEPS.fill(count=report.steps)]
+    parts = [messages.STEPS.fill(count=report.steps)]
     if report.seconds:
         parts[0] = parts[0] + messages.IN_SECONDS.fill(seconds=number(round(report.seconds, 1)))
     if report.status is not None:

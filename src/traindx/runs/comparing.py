@@ -8,7 +8,7 @@ from typing import Any
 
 from traindx.core.recording import Recording
 from traindx.core.student import welch
-from traindx.runs.reading import Run
+from traindx.runs.reading import Run, is_number
 from traindx.signals.monitors import SIX
 
 SECTIONS = ("code", "config", "seeds", "data", "environment")
@@ -207,7 +207,7 @@ def groups(runs: Sequence[Run]) -> tuple[str, list[Group]]:
     made = []
     for members in found.values():
         valued = [(run.name, value) for run in _one_a_seed(members)
-                  if isinstance(value := mapping(run.curves.get(metric)).get("min"), (int, float))]
+                  if is_number(value := mapping(run.curves.get(metric)).get("min"))]
         if valued:
             made.append(Group(members[0].name, tuple(name for name, _ in valued), tuple(float(value) for _, value in valued)))
     return metric, made

@@ -11,7 +11,7 @@ from pathlib import Path
 from traindx.core.text import Language
 from traindx.runs import words
 
-LINES = ("best", "failed hypothesis", "next")
+LINES = tuple(words.LINES)
 FILE = "notes.md"
 NOT_DONE = "not done"
 PATIENCE = 60.0  # seconds that a question at the end of a run waits for
@@ -72,7 +72,7 @@ def ask(language: Language, answer: Callable[[], str] = input) -> dict[str, str]
     said = {}
     print(words.ASK.say(language), file=sys.stderr)
     try:
-        for name, text in zip(LINES, (words.BEST, words.FAILED, words.NEXT)):
+        for name, text in words.LINES.items():
             print(f"  {text.say(language)}: ", end="", file=sys.stderr, flush=True)
             reply = answer().strip()
             if reply:

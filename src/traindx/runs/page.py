@@ -19,7 +19,7 @@ from traindx.runs import exams, words
 from traindx.runs.comparing import mapping, rows_of
 from traindx.runs.curves import curves_of
 from traindx.runs.reading import Run, as_count
-from traindx.runs.showing import conclusion, config, facts
+from traindx.runs.showing import conclusion, config, facts, named
 
 Rows = Iterable[tuple[Text, Text]]
 
@@ -31,7 +31,7 @@ def render(run: Run, report: dict[str, Any], language: Language, runs_dir: Path)
     said = "".join(f'<p class="remark">{both(remark)}</p>' for remark in run.remarks())
     parts = (f"<header><h1><b>{messages.NAME}</b> {escape(printable(run.name))}</h1></header>", said, _list(facts(run, report)),
              _findings(report, exams.proved(report, exam)), _withdrawn(exams.withdrawn(report, exam)), _curves(run, report),
-             _exam(exam, report), _section(words.CONFIG, _named(config(run))), _section(words.CONCLUSION, _named(conclusion(run))),
+             _exam(exam, report), _section(words.CONFIG, named(config(run))), _section(words.CONCLUSION, conclusion(run)),
              f"<footer>{messages.NAME} {__version__}</footer>")
     return page_of(title, "\n".join(parts), language)
 
@@ -103,10 +103,6 @@ def _step(step: exams.Step, above: Container[str]) -> str:
 
 def _clean(value: Any) -> str:
     return escape(printable("" if value is None else str(value)))
-
-
-def _named(rows: list[tuple[str, Text]]) -> Rows:
-    return ((same(name), text) for name, text in rows)
 
 
 def _section(title: Text, rows: Rows) -> str:

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from traindx.core.observed.record import Began
 from traindx.core.recording import EVENTS, Recording
@@ -20,6 +20,7 @@ from traindx.runs.status import RUNNING, is_running
 
 JSON_BYTES = 64 * 2**20  # of one file; a record's own are far smaller
 SIBLINGS = 200  # other runs that are looked at, the newest
+LARGEST = 2**1023  # of a whole number that is also a float
 HEAD_BYTES = 2**16  # of the events, where the process names itself
 
 
@@ -126,13 +127,14 @@ def began_in(path: Path) -> list[dict[str, Any]]:
         if f'"{Began.__name__}"'.encode() in line:
             try:
                 found.append(json.loads(line))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
     return [row for row in found if isinstance(row, dict)]
 
 
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether it is one that a float can hold, NaN and infinity included."""
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST)
 
 
 def as_count(value: Any) -> int:

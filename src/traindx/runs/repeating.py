@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from traindx.core.amounts import binary_size
 from traindx.core.secrets import MASK
 from traindx.core.text import Language, Text
-from traindx.env.judging import bytes_text
 from traindx.errors import UsageError
 from traindx.reporters.layout import printable
 from traindx.runs import comparing, words
@@ -155,7 +155,7 @@ def _missing(base: Path, target: Path, skipped: set[Path]) -> Iterator[tuple[int
 def _warnings(run: Run, scratch: Scratch) -> Iterator[Text]:
     if scratch.left_out:
         some = ", ".join(printable(name) for _, name in scratch.left_out[:3])
-        size = bytes_text(sum(size for size, _ in scratch.left_out))
+        size = binary_size(sum(size for size, _ in scratch.left_out))
         yield words.NOT_COPIED.fill(count=len(scratch.left_out), size=size, root=scratch.root, some=some)
     if mapping(run.record.get("code")).get("masked"):
         yield words.MASKED_CODE

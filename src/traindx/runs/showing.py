@@ -1,17 +1,17 @@
 """Runs on a terminal: the list, one run, what changed. Every text from a record is stripped of control characters."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from traindx import messages
+from traindx.core import amounts
 from traindx.core.text import Language, Text, number, same
-from traindx.env.judging import bytes_text
 from traindx.reporters.layout import cut, pad, printable, width, wrap
 from traindx.reporters.style import Style
-from traindx.runs import comparing, notes, words
+from traindx.runs import comparing, words
 from traindx.runs.comparing import mapping, rows_of
-from traindx.runs.reading import Run, as_count
+from traindx.runs.reading import Run, as_count, is_number
 
 LONGEST_VALUE = 60
 SERIES = ("loss", "val_loss", "lr", "grad_norm", "activation_std", "update_ratio", "weight_norm", "samples_per_second", "peak_memory_bytes")
@@ -27,18 +27,27 @@ def state(status: str) -> Text:
 def listing(rows: list[dict[str, Any]], language: Language, style: Style, columns: int) -> Iterator[str]:
     heads = [words.HEADS[name].say(language) for name in ("run", "status", "steps", "best", "findings", "commit", "concluded")]
     cells = [_cells(row, language) for row in rows]
-    widths = [max(width(row[at]) for row in [heads, *cells]) + 2 for at in range(len(heads))]
-    for at, row in enumerate([heads, *cells]):
-        line = cut("".join(pad(cell, room) for cell, room in zip(row, widths)).rstrip(), max(columns, 60))
-        yield style.strong(line) if at == 0 else line
+    head, *lines = _table([heads, *cells], columns)
+    yield from map(style.strong, head)
+    for row in lines:
+        yield from row
     yield ""
     yield words.COUNT.fill(count=len(rows), open=sum(not row["concluded"] for row in rows)).say(language)
+
+
+def _table(rows: list[list[str]], columns: int) -> Iterator[list[str]]:
+    """A line each; two where that is too wide for the terminal: first what the row is about."""
+    widths = [max(width(row[at]) for row in rows) + 2 for at in range(len(rows[0]))]
+    fits = sum(widths) - 2 <= columns
+    for name, *cells in rows:
+        line = "".join(pad(cell, room) for cell, room in zip(cells, widths[1:])).rstrip()
+        yield [pad(name, widths[0]) + line] if fits else [name, "  " + cut(line, columns - 2)]
 
 
 def _cells(row: dict[str, Any], language: Language) -> list[str]:
     best = row["best"]
     value = best.get("value") if isinstance(best, dict) else None
-    shown = f"{best.get('metric')} {number(float(value))}" if isinstance(value, (int, float)) else "-"
+    shown = f"{best.get('metric')} {number(float(value))}" if is_number(value) else "-"
     commit = str(row["commit"] or "-")[:8] + ("+" if row["dirty"] and row["commit"] else "")
     found = "-" if row["findings"] is None else str(row["findings"])
     concluded = (words.CONCLUDED if row["concluded"] else words.UNCONCLUDED).say(language)
@@ -60,8 +69,8 @@ def page(run: Run, report: dict[str, Any], language: Language, style: Style, col
         lead = pad(heading.say(language) if heading is not before else "", margin)
         before = heading
         yield from wrap(printable(text.say(language)), columns, lead, " " * margin)
-    yield from _section(words.CURVES, _curves(run), language, style, columns)
-    yield from _section(words.CONFIG, config(run), language, style, columns)
+    yield from _section(words.CURVES, named(_curves(run)), language, style, columns)
+    yield from _section(words.CONFIG, named(config(run)), language, style, columns)
     yield from _section(words.CONCLUSION, conclusion(run), language, style, columns)
 
 
@@ -70,14 +79,19 @@ def facts(run: Run, report: dict[str, Any]) -> list[tuple[Text, Text]]:
     return [*_identity(run), *_code(run), *_seeds(run), *dict.fromkeys(_data(run)), *_findings(report)]
 
 
-def _section(title: Text, rows: list[tuple[str, Text]], language: Language, style: Style, columns: int) -> Iterator[str]:
+def named(rows: Iterable[tuple[str, Text]]) -> list[tuple[Text, Text]]:
+    return [(same(name), text) for name, text in rows]
+
+
+def _section(title: Text, rows: list[tuple[Text, Text]], language: Language, style: Style, columns: int) -> Iterator[str]:
     if not rows:
         return
     yield ""
     yield style.strong(title.say(language))
-    margin = min(30, max(width(printable(name)) for name, _ in rows) + 4)
-    for name, text in rows:
-        lead = pad(f"  {printable(name)}", margin)
+    names = [printable(name.say(language)) for name, _ in rows]
+    margin = min(30, max(map(width, names)) + 4)
+    for name, (_, text) in zip(names, rows):
+        lead = pad(f"  {name}", margin)
         yield from wrap(printable(text.say(language)), columns, lead if width(lead) == margin else lead + "  ", " " * margin)
 
 
@@ -101,7 +115,8 @@ def _code(run: Run) -> Iterator[tuple[Text, Text]]:
         branch = f" ({code['branch']})" if code.get("branch") else ""
         text = same(f"{str(commit)[:12]}{branch}")
         if code.get("diff_sha256"):
-            text += same(", ") + words.WITH_DIFF.fill(size=bytes_text(as_count(code.get("diff_bytes"))), sha=str(code["diff_sha256"])[:12])
+            size = amounts.binary_size(as_count(code.get("diff_bytes")))
+            text += messages.LIST_COMMA + words.WITH_DIFF.fill(size=size, sha=str(code["diff_sha256"])[:12])
         if code.get("kept") in ("sources", "none") and code.get("dirty"):
             text += words.NOT_KEPT
         yield words.CODE, text
@@ -150,8 +165,8 @@ def _curves(run: Run) -> list[tuple[str, Text]]:
     for name in names:
         curve = mapping(run.curves[name])
         last, low = curve.get("last"), curve.get("min")
-        if isinstance(last, (int, float)) and isinstance(low, (int, float)):
-            rows.append((name, words.SERIES_LINE.fill(last=number(float(last)), low=number(float(low)), step=curve.get("at_min"),
+        if is_number(last) and is_number(low):
+            rows.append((name, words.SERIES_LINE.fill(last=amounts.reading(name, last), low=amounts.reading(name, low), step=curve.get("at_min"),
                                                       points=curve.get("points"))))
     return rows
 
@@ -174,11 +189,11 @@ def _settings(part: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value_text(value)}" for name, value in settings.items() if value not in (None, False))
 
 
-def conclusion(run: Run) -> list[tuple[str, Text]]:
+def conclusion(run: Run) -> list[tuple[Text, Text]]:
     lines = run.notes
     if not any(lines.values()):
-        return [("-", words.NONE_WRITTEN.fill(run=run.name))]
-    return [(name, same(lines[name] or "-")) for name in notes.LINES]
+        return [(same("-"), words.NONE_WRITTEN.fill(run=run.name))]
+    return [(head, same(lines[name] or "-")) for name, head in words.LINES.items()]
 
 
 # -- what changed ---------------------------------------------------------------------------------------------------------------------
@@ -191,11 +206,11 @@ def differences(found: dict[str, Any], language: Language, style: Style, columns
     """Only what differs; then how many variables that is."""
     for section in comparing.SECTIONS:
         rows = [(name, same(_arrow([a, b]))) for name, (a, b) in found[section].items()]
-        yield from _section(TITLES[section], rows, language, style, columns)
+        yield from _section(TITLES[section], named(rows), language, style, columns)
     curves = found["curves"]
-    rows = [(name, words.CURVE_CHANGED.fill(last=_arrow(curve["last"]), low=_arrow(curve["min"])))
+    rows = [(name, words.CURVE_CHANGED.fill(last=_arrow(curve["last"], name), low=_arrow(curve["min"], name)))
             for name, curve in curves.items() if name != "first_difference"]
-    yield from _section(words.CURVES, rows, language, style, columns)
+    yield from _section(words.CURVES, named(rows), language, style, columns)
     yield ""
     first = curves.get("first_difference")
     alike = words.CURVES_SAME_SO_FAR if rows else words.CURVES_SAME
@@ -204,8 +219,10 @@ def differences(found: dict[str, Any], language: Language, style: Style, columns
     yield from wrap(verdict(comparing.variables(found)).say(language), columns)
 
 
-def _arrow(pair: list[Any]) -> str:
-    return f"{value_text(pair[0])} -> {value_text(pair[1])}"
+def _arrow(pair: list[Any], series: str = "") -> str:
+    """Two values; of machine-made series in the unit that people read, else with as many digits as tell them apart."""
+    shown = (amounts.reading(series, value) if series in comparing.TIMED and is_number(value) else value_text(value) for value in pair)
+    return " -> ".join(shown)
 
 
 def verdict(variables: list[str]) -> Text:

@@ -51,7 +51,7 @@ NOT_A_RUN = Text("{folder} is not a run folder: it has no run.json", "{folder} �
 NEWER = Text("This record was written by a newer traindx (schema {schema}); it is shown as far as it is understood.",
              "这份记录由更新的 traindx 写成（schema {schema}），只能显示看得懂的部分。")
 UNREADABLE = Text("{file} could not be read; what it held is left out.", "{file} 读不出来，其中的内容没有显示。")
-LOST = Text("{count} lines of the curves could not be read.", "曲线里有 {count} 行读不出来。")
+LOST = Text("{count} line{count:|s} of the curves could not be read.", "曲线里有 {count} 行读不出来。")
 KILLED = Text("killed at step {step}", "在第 {step} 步被终止")
 STATES = {"running": Text("running", "运行中"), "finished": Text("finished", "完成"), "failed": Text("failed", "失败"),
           "unknown": Text("unknown", "不明")}
@@ -62,7 +62,7 @@ HEADS = {"run": Text("run",
                         "提交"), "findings": Text("findings", "诊断"), "concluded": Text("conclusion", "结论")}
 CONCLUDED = Text("written", "已写")
 UNCONCLUDED = Text("unfinished", "没写")
-COUNT = Text("{count} runs, {open} without a conclusion", "共 {count} 次运行，{open} 次没写结论")
+COUNT = Text("{count} run{count:|s}, {open} without a conclusion", "共 {count} 次运行，{open} 次没写结论")
 
 STARTED = Text("started", "开始")
 SCRIPT = Text("script", "脚本")
@@ -80,7 +80,7 @@ UNSEEDED = Text("not seeded", "没有设种子")
 WHY = {"git is not installed": Text("git is not installed", "没有安装 git"),
        "not a git repository": Text("not a git repository", "不是 git 仓库"),
        "the repository has no commit yet": Text("the repository has no commit yet", "仓库里还没有提交")}
-DATASET = Text("{dataset}, {size} samples", "{dataset}，{size} 个样本")
+DATASET = Text("{dataset}, {size} sample{size:|s}", "{dataset}，{size} 个样本")
 SUBSET = Text(", {size} of them", "，取其中 {size} 个")
 CONTENT = {"whole": Text(", content {digest}",
                          "，内容指纹 {digest}"), "sampled": Text(", content {digest} (of samples)",
@@ -88,18 +88,19 @@ CONTENT = {"whole": Text(", content {digest}",
 NO_COMMIT = Text("no commit ({why})", "没有提交（{why}）")
 WITH_DIFF = Text("with uncommitted changes ({size}, sha256 {sha})", "带有未提交的改动（{size}，sha256 {sha}）")
 NOT_KEPT = Text("; the diff was too big to keep whole", "；diff 太大，没有全留")
-FILES_KEPT = Text("{count} files outside git kept", "另存了 {count} 个不在 git 里的文件")
-SERIES_LINE = Text("last {last}, lowest {low} at step {step}, {points} points",
+FILES_KEPT = Text("{count} file{count:|s} outside git kept", "另存了 {count} 个不在 git 里的文件")
+SERIES_LINE = Text("last {last}, lowest {low} at step {step}, {points} point{points:|s}",
                    "最后 {last}，最低 {low}（第 {step} 步），{points} 个点")
 CURVE_CHANGED = Text("last {last}, lowest {low}", "最后 {last}，最低 {low}")
 NONE_WRITTEN = Text("none yet: traindx runs note {run}", "还没写：traindx runs note {run}")
-BEST, FAILED, NEXT = Text("best", "最好的是什么"), Text("failed hypothesis", "失败的假设"), Text("next", "下一步")
+LINES = {"best": Text("best", "最好的是什么"), "failed hypothesis": Text("failed hypothesis", "失败的假设"),
+         "next": Text("next", "下一步")}
 ASK = Text("Three lines while it is fresh (Enter leaves one out, Ctrl-C or a minute of silence all):",
            "趁记忆新鲜，写三行结论（回车跳过一行；按 Ctrl-C 或一分钟不动就全部跳过）：")
 
 SAME = Text("Nothing differs.", "没有不同。")
 ONE_CHANGED = Text("One variable changed: {name}.", "只改了一个变量：{name}。")
-SEVERAL_CHANGED = Text("{count} variables changed ({names}): a difference in the curves cannot be put down to one of "
+SEVERAL_CHANGED = Text("{count} variable{count:|s} changed ({names}): a difference in the curves cannot be put down to one of "
                        "them.",
                        "一共改了 {count} 个变量（{names}）：曲线的差别不能归到其中某一个头上。")
 ONLY_SEED = Text("Only the seed changed: the difference is the spread over seeds.",
@@ -137,9 +138,9 @@ NO_CURVES = Text("{run} has no curves", "{run} 没有曲线")
 WROTE = Text("wrote {file}", "写好了 {file}")
 CANNOT_WRITE = Text("{file} cannot be written: {problem}", "写不了 {file}：{problem}")
 STILL_RUNS = Text("{run} is still running", "{run} 还在运行")
-REMOVE = Text("Remove {count} runs ({size})?", "删除 {count} 次运行（{size}）？")
+REMOVE = Text("Remove {count} run{count:|s} ({size})?", "删除 {count} 次运行（{size}）？")
 NOTHING_REMOVED = Text("Nothing was removed.", "什么也没删。")
-REMOVED = Text("Removed {count} runs ({size}).", "删除了 {count} 次运行（{size}）。")
+REMOVED = Text("Removed {count} run{count:|s} ({size}).", "删除了 {count} 次运行（{size}）。")
 NOT_ASKED = Text("Nothing was removed: this is no terminal to ask on; add --yes.",
                  "什么也没删：这里不是终端，没法询问；请加 --yes。")
 TWO_NEEDED = Text("compare needs two runs or more", "compare 至少要两次运行")
@@ -155,11 +156,11 @@ COMMIT_GONE = Text("commit {commit} is not in {root}", "{root} 里没有提交 {
 REPOSITORY_GONE = Text("its repository {root} is gone", "它的仓库 {root} 不在了")
 NO_SCRIPT = Text("its script was not kept", "它的脚本没有存下来")
 RUNNING_AGAIN = Text("Running {run} again in {folder}", "在 {folder} 里重跑 {run}")
-NOT_COPIED = Text("{count} files ({size}) of {root} were not copied, the largest: {some}. The script may miss them.",
+NOT_COPIED = Text("{count} file{count:|s} ({size}) of {root} {count:was|were} not copied, the largest: {some}. The script may miss them.",
                   "{root} 里有 {count} 个文件（{size}）没有复制，最大的是：{some}。脚本可能需要它们。")
 MASKED_CODE = Text("Secrets in the code were masked when it was kept; the code that runs has *** there.",
                    "代码存下来时遮住了密钥；重跑的代码里是 ***。")
-IDENTICAL = Text("Identical: {points} points of {series} curves agree to the last bit.",
+IDENTICAL = Text("Identical: {points} point{points:|s} of {series} curve{series:|s} agree to the last bit.",
                  "完全一致：{series} 条曲线的 {points} 个点逐位相同。")
 DIFFERS = Text("Differs from step {step} on: {series} was {a}, now {b}.",
                "从第 {step} 步开始不同：{series} 原来是 {a}，现在是 {b}。")

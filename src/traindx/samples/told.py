@@ -123,7 +123,7 @@ def render(report: DataReport, page: str | None, language: Language, style: Styl
 
 def _split(split: Split) -> Text:
     seen = split.seen
-    parts = Text("{n} samples in {b} batches, {shape} {dtype}, {kind}, labels: {labels}",
+    parts = Text("{n} sample{n:|s} in {b} batch{b:|es}, {shape} {dtype}, {kind}, labels: {labels}",
                  "{n} 个样本，{b} 个 batch，{shape} {dtype}，{kind}，标签：{labels}")
     said = parts.fill(n=seen.samples, b=seen.batches, shape=list(seen.row_shape), dtype=seen.dtype, kind=words.KINDS[seen.feature],
                       labels=words.LABEL_KINDS[seen.label_kind])

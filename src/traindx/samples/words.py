@@ -31,7 +31,7 @@ TOO_LARGE = Text("too large to be shown: {shape}", "太大，不显示：{shape}
 NOT_DECODED = Text("no tokenizer was seen: ids", "没看到 tokenizer：显示 id")
 CLASSES = Text("Classes", "类别分布")
 TAIL = Text("tail: less than a fifth of a class's mean count (rule of thumb)", "长尾：不到平均每类样本数的五分之一（经验值）")
-VALUES = Text("{count} values, {low} .. {high}, mean {mean}, standard deviation {std} (measured)",
+VALUES = Text("{count} value{count:|s}, {low} .. {high}, mean {mean}, standard deviation {std} (measured)",
               "{count} 个值，{low} .. {high}，均值 {mean}，标准差 {std}（实测）")
 COPIES = Text("Duplicates", "重复样本")
 EXACT = Text("equal samples", "完全相同")
@@ -48,7 +48,7 @@ BY_NEIGHBOURS = Text("the naive way: the {k} nearest other samples vote (cleanla
                      "朴素做法：最近的 {k} 个其他样本投票（没装 cleanlab：pip install 'traindx[data]'）")
 BY_CLEANLAB = Text("cleanlab, on the votes of the {k} nearest other samples", "cleanlab，依据最近 {k} 个其他样本的投票")
 SUSPECT = Text("{where}: labelled {label}, {share} % of its neighbours say {said}", "{where}：标为 {label}，但 {share} % 的邻居是 {said}")
-SUSPECTS_OF = Text("{count} candidates among {total} training samples; "
+SUSPECTS_OF = Text("{count} candidate{count:|s} among {total} training sample{total:|s}; "
                    "the neighbours foretell {accuracy} % of all labels (measured, out of sample)",
                    "{total} 个训练样本里有 {count} 个候选；邻居能猜对 {accuracy} % 的标签（实测，样本外）")
 SHIFTS = Text("Location and scale by split", "各划分的位置与尺度")
@@ -57,7 +57,7 @@ SHIFT = Text("feature {feature}: mean {a} in {first}, {b} in {second}; standard 
 NO_SHIFT = Text("No feature lies elsewhere by more than chance and {far} standard deviations (rule of thumb).",
                 "没有哪个特征的偏移既超出偶然、又超过 {far} 个标准差（经验值）。")
 STATISTICS = Text("Where normalisation statistics came from", "归一化统计量从哪里来")
-FITTED = Text("{kind} fitted on {rows} rows at {place}", "{kind} 在 {place} 用 {rows} 行拟合")
+FITTED = Text("{kind} fitted on {rows} row{rows:|s} at {place}", "{kind} 在 {place} 用 {rows} 行拟合")
 LINES = Text("statistics over rows are computed at {place}", "{place} 对行求了统计量")
 NO_STATISTICS = Text("No scaler's fit and no statistics over rows were seen; statistics written into the code as numbers are not.",
                      "没看到 scaler 拟合，也没看到对行求统计量；直接写成数字的统计量看不到。")

@@ -41,7 +41,7 @@ RAISED = Text("the program ended by {error}", "程序因 {error} 结束")
 ENDED = Text("the program came to its end too early", "程序结束得太早")
 NO_BACKWARD = Text("a model was called {count} times, but no backward followed: nothing was trained",
                    "模型被调用了 {count} 次，但后面没有 backward：什么也没训练")
-NOT_APART = Text("the time of a step could not be taken apart: {how}, after {steps} training steps",
+NOT_APART = Text("the time of a step could not be taken apart: {how}, after {steps} training step{steps:|s}",
                  "没能拆开一步的时间：{how}，此前跑了 {steps} 个训练步")
 TOO_LONG = Text("it took more than {seconds} s (--seconds N allows more)", "超过了 {seconds} 秒（--seconds N 可以放宽）")
 REFUSED = Text("Step 4 (compute) is not tried while the training waits for its data: the device would only wait longer. "

@@ -17,7 +17,8 @@ ALIKE_BF16 = 3e-2
 NOT_TRIED = Text("not tried: {why}", "没试：{why}")
 TOO_LOADED = Text("no verdict: the machine was too busy (load {average} on {cores} cores before we began, others kept {others} cores busy)",
                   "不下结论：机器太忙（开始前负载 {average}，{cores} 个核；别的程序占着 {others} 个核）")
-FEW_PAIRS = Text("no verdict: only {pairs} pairs could be timed, {needed} are needed", "不下结论：只计时了 {pairs} 对，需要 {needed} 对")
+FEW_PAIRS = Text("no verdict: only {pairs} pair{pairs:|s} could be timed, {needed} are needed",
+                 "不下结论：只计时了 {pairs} 对，需要 {needed} 对")
 TIME_UP = Text("time was up before a pair was timed (--seconds N allows more)", "一对也没计完时间就到了（--seconds N 可以放宽）")
 ENDED = Text("the run with it ended by {error}", "改了之后运行因 {error} 结束")
 NO_BF16 = Text("this processor has no bfloat16 arithmetic (avx512_bf16, amx_bf16): it would be slower",
@@ -33,7 +34,7 @@ LR_ROOT = Text("Multiply lr by {root} as well (square-root rule for Adam: rule o
                "lr 也要乘以 {root}（Adam 的平方根规则，经验值），再用 traindx exam --step lr 检查。")
 MEMORY = Text("A larger batch takes more memory: traindx memory --gpu ... tells how much.",
               "batch 变大更占内存：用 traindx memory --gpu ... 看要多少。")
-COMPILING = Text("Compiling took {seconds} s; it pays after {steps} steps.", "编译用了 {seconds} 秒；{steps} 步之后回本。")
+COMPILING = Text("Compiling took {seconds} s; it pays after {steps} step{steps:|s}.", "编译用了 {seconds} 秒；{steps} 步之后回本。")
 COMPILING_NEVER = Text("Compiling took {seconds} s, and does not pay.", "编译用了 {seconds} 秒，不划算。")
 
 

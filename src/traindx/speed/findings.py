@@ -4,13 +4,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from traindx.core.amounts import duration
 from traindx.core.findings import Evidence, Finding, Judged, Level
 from traindx.core.observed import Site
 from traindx.core.speed import Bottleneck, Spent
 from traindx.core.text import EMPTY, Text, same
 from traindx.speed.reading import LOGGERS, growth_of, lines_of, site_of
 from traindx.speed.source import carried_at
-from traindx.speed.verdict import Measured, duration, percent
+from traindx.speed.verdict import Measured, percent, waits
 
 Json = Any
 WORTH = 0.05  # of a step, from which a line is worth a warning
@@ -22,27 +23,28 @@ SLOW_FETCH = Text("Fetching waits for its data", "取数据太慢")
 FETCH = Text("This line is {of} of fetching a batch, and fetching {share} of a step{calls}.",
              "取一个 batch 的时间有 {of} 花在这一行；取数据占每步的 {share}{calls}。")
 CALLING = Text("; it is in {name}", "；具体在 {name} 里")
-FIX_ITEM = Text("Do it once and keep the result (before training, or in a cache), or load ahead with num_workers (see the trials below).",
-                "只做一次并存下结果（训练前做好，或者缓存），或者用 num_workers 提前加载（见下面的试验）。")
+FIX_ITEM = Text("Do it once and keep the result (before training, or in a cache), or load ahead with num_workers.",
+                "只做一次并存下结果（训练前做好，或者缓存），或者用 num_workers 提前加载。")
 FIX_COLLATE = Text("Build the batch with whole-tensor operations (torch.stack, numpy), or let workers do it (num_workers).",
                    "用整块张量的操作拼 batch（torch.stack、numpy），或者交给 worker（num_workers）。")
 IN_LOOP = Text("A DataLoader is built in the loop", "DataLoader 在循环里构造")
-MADE = Text("{count} loaders were begun on this line in {steps} steps; fetching, with that, is {share} of a step.",
+MADE = Text("{count} loader{count:|s} {count:was|were} begun on this line in {steps} step{steps:|s}; fetching, with that, is {share} of a step.",
             "这一行在 {steps} 步里启动了 {count} 次 loader；连同它，取数据占每步的 {share}。")
 FIX_LOOP = Text("Build it once before the loop and iterate over it.", "在循环之前构造一次，然后遍历它。")
 READ = Text("A value is read out of a tensor in every step", "每一步都从张量里读数值")
-READS = Text("This line reads {count} value(s) a step: {each} a step, {share} of it{gpu}.",
+READS = Text("This line reads {count} value{count:|s} a step: {each} a step, {share} of it{gpu}.",
              "这一行每步读 {count} 个数值：每步 {each}，占 {share}{gpu}。")
 ON_GPU = Text(". On this CPU nothing is waited for; on a GPU each read waits until all queued work is done",
               "。在这台 CPU 上不用等；在 GPU 上，每次读取都要等排队的计算全部做完")
 FIX_READ = Text("Keep tensors (add up loss.detach()) and read every so many steps.", "保留张量（累加 loss.detach()），隔若干步再读。")
 LOGS = Text("Logging takes a part of every step", "写日志占了每步的一部分")
-LOGGED = Text("This line logs {count} times a step: {each}, {share} of a step.", "这一行每步写 {count} 次日志：{each}，占每步的 {share}。")
+LOGGED = Text("This line logs {count} time{count:|s} a step: {each}, {share} of a step.",
+              "这一行每步写 {count} 次日志：{each}，占每步的 {share}。")
 LOGGED_BY = Text("This line logs through {name}: {share} of a step.", "这一行通过 {name} 写日志：占每步的 {share}。")
 FIX_LOG = Text("Log every so many steps, images rarely, and write from another thread or process.",
                "隔若干步再写，图片少写，写文件交给别的线程或进程。")
 OPS = Text("Many small operations", "大量细碎的算子")
-MANY = Text("This line runs {count} operations a step, of {all} in all; on average an operation takes {each}.",
+MANY = Text("This line runs {count} operation{count:|s} a step, of {all} in all; on average an operation takes {each}.",
             "这一行每步执行 {count} 个算子（共 {all} 个）；平均每个算子 {each}。")
 FIX_OPS = Text("Do the loop's work in one operation on a larger tensor (stack, matmul, bmm, einsum), take a larger batch, or try torch.compile.",
                "把循环里的计算合成一次大张量操作（stack、matmul、bmm、einsum），加大 batch，或者试试 torch.compile。")
@@ -85,7 +87,7 @@ def _fetching(profile: Json, seen: Measured, verdict: Bottleneck) -> Iterator[Ju
     share = seen.share("input")
     made = {(site.file, site.line) for site, _ in _restarted(profile)}  # that is told as such
     lines = [line for line in lines_of(profile, ("input",)) if (line.site.file, line.site.line) not in made]
-    if share < WORTH or not lines or lines[0].share < WORTH_TELLING:
+    if not (waits(seen) or verdict == "input-bound") or not lines or lines[0].share < WORTH_TELLING:
         return
     top, also = lines[0], [line.site for line in lines[1:3] if line.share > 0.1]
     collates = "collate" in top.site.function.lower() or top.site.function == ((profile["loader"].get("collate") or {}).get("function"))

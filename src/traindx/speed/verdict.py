@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from traindx.core.amounts import duration
 from traindx.core.speed import SHARES, Bottleneck, Interval
 from traindx.core.text import EMPTY, Text, number
 
@@ -37,7 +38,12 @@ COMPUTE = Text("{share} of a step is arithmetic (measured){elastic}.", "每步�
 ELASTIC = Text("; with a batch twice as large the same step takes {ratio} times as long", "；batch 加倍，同一步用时变成 {ratio} 倍")
 WEIGHTS = Text("; with a batch twice as large it takes only {ratio} times as long: the weights cost it, not the samples, and a larger batch is "
                "nearly free", "；batch 加倍，用时只变成 {ratio} 倍：开销在权重而不在样本，加大 batch 几乎不花时间")
-TOO_FEW = Text("only {steps} training steps could be timed; at least {needed} are needed", "只计时了 {steps} 个训练步；至少要 {needed} 步")
+TOO_FEW = Text("The program ended too early to tell where a step's time goes: {steps} step{steps:|s} could be looked at closely, and {needed} "
+               "are needed. Let it train for longer: more epochs, or more data.",
+               "程序结束得太早，看不出每步的时间花在哪里：只细看了 {steps} 步，至少要 {needed} 步。请让它多训练几轮，或者多给些数据。")
+TOO_EARLY = Text("The program ended too early to tell where a step's time goes: no step could be looked at closely. Let it train for longer: "
+                 "more epochs, or more data.",
+                 "程序结束得太早，看不出每步的时间花在哪里：一步也没来得及细看。请让它多训练几轮，或者多给些数据。")
 FEWEST = 8
 CALLS = 5  # times the call of an operation on one number, up to which an operation is little more than its call (rule of thumb)
 
@@ -89,7 +95,7 @@ def elasticity_of(once: float, twice: float) -> float:
 def judge(seen: Measured) -> tuple[Bottleneck, Text]:
     """The verdict and why, cause before symptom: what can be taken away comes first."""
     if seen.steps < FEWEST or not seen.step:
-        return "not-measured", TOO_FEW.fill(steps=seen.steps, needed=FEWEST)
+        return "not-measured", TOO_FEW.fill(steps=seen.steps, needed=FEWEST) if seen.step else TOO_EARLY
     candidates = [(seen.share("input"), _input(seen)), (seen.share("sync"), _reads(seen)), (seen.share("logging"), _logging(seen)),
                   (seen.share("host"), _host(seen))]
     found = [(share, verdict) for share, verdict in candidates if verdict is not None]
@@ -99,6 +105,11 @@ def judge(seen: Measured) -> tuple[Bottleneck, Text]:
 
 
 Judged = tuple[Bottleneck, Text]
+
+
+def waits(seen: Measured) -> bool:
+    """Whether fetching holds the step up, among other things or alone."""
+    return _input(seen) is not None
 
 
 def _input(seen: Measured) -> Judged | None:
@@ -164,11 +175,3 @@ def _compute(seen: Measured) -> Judged:
 
 def percent(share: float) -> str:
     return f"{share:.0%}"
-
-
-def duration(seconds: float) -> str:
-    """As people write it: 12 us, 3.4 ms, 1.2 s."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{number(seconds / scale)} {unit}"
-    return f"{number(seconds * 1e9)} ns"

@@ -29,7 +29,7 @@ PLACES = (".py", ".ipynb")
 NO_RUN = Text("There is no run named {name!r} in {folder}.", "{folder} 里没有名为 {name!r} 的运行记录。")
 TOO_LARGE = Text("This recording is large ({size} MB): what is said here is what the report said when the run ended.",
                  "这份记录很大（{size} MB）：这里显示的是运行结束时报告里的结论。")
-BROKEN_LINES = Text("{count} lines of the record could not be read; what is shown rests on the others.",
+BROKEN_LINES = Text("{count} line{count:|s} of the record could not be read; what is shown rests on the others.",
                     "记录里有 {count} 行读不出来，这里只依据其余部分。")
 CANNOT_WRITE = Text("notes.md could not be written: {problem}", "notes.md 写不进去：{problem}")
 COMPARE_TWO = Text("Choose two runs or more to compare.", "请选择两次或更多的运行来比较。")
@@ -53,7 +53,7 @@ def listing(runs_dir: Path) -> JSON:
 
 def _best(best: Any) -> str:
     value = mapping(best).get("value")
-    return f"{mapping(best).get('metric')} {number(float(value))}" if isinstance(value, (int, float)) else ""
+    return f"{mapping(best).get('metric')} {number(float(value))}" if is_number(value) else ""
 
 
 # -- curves ---------------------------------------------------------------------------------------------------------------

@@ -33,9 +33,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx.core.amounts import size
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.memory import OutOfMemory
-from traindx.core.text import Text, number
+from traindx.core.text import Text
 
 ZH = """内存或显存用完了
 
@@ -100,9 +101,9 @@ PARTS = {"parameters": Text("weights and buffers", "权重和缓冲区"), "gradi
 def check(ends: list[OutOfMemory] | None) -> Iterator[Finding]:
     for end in ends or []:
         cause, fix = _judge(end)
-        evidence = [Evidence(PARTS[part], _size(getattr(end, part)), step=end.step) for part in PARTS]
+        evidence = [Evidence(PARTS[part], size(getattr(end, part)), step=end.step) for part in PARTS]
         if end.asked is not None:
-            evidence.insert(0, Evidence(ASKED, _size(end.asked), step=end.step))
+            evidence.insert(0, Evidence(ASKED, size(end.asked), step=end.step))
         yield Finding(cause=cause, fix=fix, where=end.site, evidence=tuple(evidence), first_step=end.step)
 
 
@@ -111,11 +112,11 @@ def _judge(end: OutOfMemory) -> tuple[Text, Text]:
     states = end.parameters + end.gradients + end.optimizer
     pieces = (end.reserved or 0) - end.resident if end.reserved else 0
     if end.asked is not None and end.asked > end.resident:
-        return CAUSE_TENSOR.fill(asked=_size(end.asked), held=_size(end.resident), inputs=_unusual(end)), FIX_TENSOR
+        return CAUSE_TENSOR.fill(asked=size(end.asked), held=size(end.resident), inputs=_unusual(end)), FIX_TENSOR
     if end.asked is not None and pieces > end.asked:
-        return CAUSE_PIECES.fill(reserved=_size(end.reserved or 0), used=_size(end.resident), pieces=_size(pieces), asked=_size(end.asked)), FIX_PIECES
+        return CAUSE_PIECES.fill(reserved=size(end.reserved or 0), used=size(end.resident), pieces=size(pieces), asked=size(end.asked)), FIX_PIECES
     rest = max(0, end.resident - states)
-    cause = CAUSE_STATES.fill(states=_size(states), resident=_size(end.resident), rest=_size(rest), phase=PHASE[end.phase])
+    cause = CAUSE_STATES.fill(states=size(states), resident=size(end.resident), rest=size(rest), phase=PHASE[end.phase])
     return cause, FIX_STATES if end.phase == "step" or states > rest else FIX_ACTIVATIONS
 
 
@@ -129,17 +130,10 @@ def _unusual(end: OutOfMemory) -> Text:
 
 def _elements(shape: tuple[int, ...]) -> int:
     count = 1
-    for size in shape:
-        count *= size
+    for length in shape:
+        count *= length
     return count
 
 
 def _shape(shape: tuple[int, ...]) -> str:
     return "[" + ", ".join(map(str, shape)) + "]"
-
-
-def _size(size: int) -> str:
-    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if size >= scale:
-            return f"{number(size / scale)} {unit}"
-    return f"{number(size / 1e3)} kB"
