@@ -20,9 +20,9 @@ from traindx.core.observed import Ended, Site
 from traindx.core.observed.program import Event, Window
 from traindx.core.observed.ranks import Collective, RankBatch, RankLoss, RankSeen, ReplicaSeen, ReplicaWeights, SampleDraws
 from traindx.core.ranks import judge_ranks
-from traindx.core.recording import Recording
+from traindx.core.recording import Recording, to_line
 from traindx.core.rules import all_rules
-from traindx.core.text import same
+from traindx.core.text import Text, same
 from traindx.launch import Outcome
 from traindx.reporters import json as json_report
 from traindx.reporters import sarif, terminal
@@ -268,6 +268,21 @@ def test_who_ended_first_is_said_first():
     first, second = (remark.en for remark in ranks.remarks(found))
     assert first == "Rank 1 ended first: ValueError: boom at train.py:12, after 5 steps."
     assert second.startswith("Rank 0 then: RuntimeError: Connection closed by peer")
+
+
+def test_a_rank_that_leaves_with_a_status_has_not_come_to_its_end(tmp_path, monkeypatch):
+    """``sys.exit(3)`` raises nothing that is recorded: only the status tells it from a rank with fewer batches."""
+    monkeypatch.setattr(ranks, "await_others", lambda *given, **named: None)
+    place = ranks.place_from({**TOLD, "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"})
+    home = tmp_path / "ranks" / "1"
+    home.mkdir(parents=True)
+    (home / "events.jsonl").write_text(to_line(ended(9)))
+    (home / "ended.json").write_text(json.dumps({"status": 3, "signal": None, "seconds": 1.0, "at": 10.0}))
+    found = ranks.gather(place, tmp_path, Outcome(1, 1.0, Recording([ended(9, "raised", PEER)])), 11.0)
+    assert found.recordings[1].last(Ended).how == "exit" and found.recordings[0].last(Ended).how == "raised"
+    assert ranks.remarks(found)[0] == Text("Rank 1 ended first: exit status 3, after 9 steps.", "进程 1 最先结束：退出状态 3，走了 9 步。")
+    report = judged(recorded(0, ended(9, "raised", PEER), steps=9), recorded(1, ended(9, "exit"), steps=9))
+    assert names(report) == []
 
 
 # -- where ranks meet ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx.core.text import LANGUAGES, Text
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 
 FAIL_ON = ("error", "warning", "never")
 
@@ -80,7 +80,7 @@ def _load(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as problem:
-        raise UsageError(_NOT_READABLE.fill(file=file, problem=problem.strerror)) from None
+        raise UsageError(_NOT_READABLE.fill(file=file, problem=reason(problem))) from None
     except ValueError as problem:  # not TOML, not UTF-8
         raise UsageError(_NOT_TOML.fill(file=file, problem=problem)) from None
 

@@ -10,3 +10,9 @@ class UsageError(Exception):
     def __init__(self, text: Text) -> None:
         super().__init__(text.en)
         self.text = text
+
+
+def reason(problem: OSError) -> Text:
+    """Why the system refused, in its own words, which are English everywhere."""
+    words = problem.strerror or str(problem) or type(problem).__name__
+    return Text(words, f"系统提示“{words}”")

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +252,7 @@ def gather(place: Place, folder: Path, own: Outcome, ended: float) -> Gathered:
             said: dict[str, Any] = {"status": own.status, "signal": own.signal, "seconds": own.seconds, "at": ended}
         else:
             recording, said = Recording.read(home), read(home / ENDED)
+        _left(recording, said.get("status"))
         if not recording.empty:
             found.recordings[rank] = recording
         if isinstance(said.get("at"), float):
@@ -260,6 +261,13 @@ def gather(place: Place, folder: Path, own: Outcome, ended: float) -> Gathered:
             found.alive.add(rank)
         found.ends.append(_end_of(rank, recording, said, home))
     return found
+
+
+def _left(recording: Recording, status: Any) -> None:
+    """A rank that left by ``sys.exit`` with another status than 0 has not come to the end of its training."""
+    ended = recording.last(Ended)
+    if status and ended is not None and ended.how == "finished":
+        recording.add(replace(ended, how="exit"))
 
 
 def _end_of(rank: int, recording: Recording, said: Mapping[str, Any], home: Path) -> RankEnd:
@@ -343,6 +351,7 @@ def started_by_the_script(folder: Path, own: Outcome) -> Gathered:
             found.ends.append(_end_of(seen.rank, recording, {}, home))
     mine = own.recording.last(RankSeen)
     if found.ends and mine is not None:
+        _left(own.recording, own.status)
         found.recordings[mine.rank] = own.recording
         found.ends.append(_end_of(mine.rank, own.recording, {"status": own.status, "signal": own.signal, "seconds": own.seconds}, folder))
     elif found.ends:

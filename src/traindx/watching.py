@@ -14,6 +14,7 @@ from traindx.core.findings import Judged, Report
 from traindx.core.recording import Recording
 from traindx.core.text import Language, language_from
 from traindx.diagnosis import diagnose
+from traindx.probes import tracebacks
 from traindx.probes.attach import attach
 from traindx.probes.session import Session
 from traindx.reporters import html, json, terminal
@@ -55,6 +56,7 @@ class Watch:
         if self._own is not None:
             error = None if problem is None else f"{type(problem).__name__}: {problem}"[:500]
             self._own.end("finished" if problem is None else "raised", error, problem)
+            tracebacks.clean(problem)  # it is shown after we have left
             self._own.close()
 
     def report(self) -> Shown:

@@ -4,9 +4,14 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import multiprocessing
 import shutil
+import signal
 import socket
 import subprocess
+import tempfile
+import time
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +31,18 @@ def test_a_port_in_use_is_passed_over_and_said(tmp_path, runs_dir):
         served.stop()
     assert served.port > port
     assert f"port {port} is taken, using {served.port}" in (tmp_path / "studio.log").read_text()
+
+
+@pytest.mark.skipif("forkserver" not in multiprocessing.get_all_start_methods(), reason="no folder is made where nothing is forked")
+def test_sigterm_leaves_no_temporary_folder(tmp_path, runs_dir, monkeypatch):
+    with tempfile.TemporaryDirectory() as folder:  # a short name: it holds the path of a socket
+        monkeypatch.setenv("TMPDIR", folder)
+        served = serve(tmp_path, runs_dir, "--port", "0")
+        while not list(Path(folder).glob("pymp-*")) and served.process.poll() is None:
+            time.sleep(0.1)
+        served.stop(signal.SIGTERM)
+        assert served.process.returncode == 128 + signal.SIGTERM
+        assert list(Path(folder).glob("pymp-*")) == []
 
 
 @pytest.mark.parametrize("options, said", [(["--port", "x"], "not a port"), (["--port", "70000"], "not a port"), (["--run", "last"], "--export"),

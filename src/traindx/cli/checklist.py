@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from traindx.checklist import words
 from traindx.core.text import Language, language_from
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 
 if TYPE_CHECKING:
     from traindx.checklist.judging import Item
@@ -80,7 +80,7 @@ def _write(file: str | None, text: Callable[[], str]) -> None:
     try:
         Path(file).write_text(text(), encoding="utf-8")
     except OSError as problem:
-        raise UsageError(CANNOT_WRITE.fill(file=file, problem=problem.strerror)) from None
+        raise UsageError(CANNOT_WRITE.fill(file=file, problem=reason(problem))) from None
 
 
 def answers_in(given: Sequence[str]) -> dict[int, str]:

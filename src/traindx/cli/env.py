@@ -9,7 +9,7 @@ from pathlib import Path
 from traindx import messages
 from traindx.core.text import Language, language_from
 from traindx.env import words
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 
 ABOUT = words.ABOUT
 DETAILS = words.DETAILS
@@ -51,4 +51,4 @@ def _write(file: str, text: str, option: str) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as problem:
-        raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=problem.strerror)) from None
+        raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=reason(problem))) from None

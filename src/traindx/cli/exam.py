@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from traindx import messages
 from traindx.core.text import Language, Text, language_from
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 
 if TYPE_CHECKING:
     from traindx.core.exams import ExamReport
@@ -201,6 +201,6 @@ def _keep(report: ExamReport, program: Program, runs_dir: Path, began: datetime,
     try:
         file = beside.keep(runs_dir, "exam", report.script, name, program.args, exam_json.document(report, language), began)
     except OSError as problem:
-        sys.stderr.write(messages.CANNOT_RECORD.fill(folder=runs_dir, problem=problem.strerror).say(language) + "\n")
+        sys.stderr.write(messages.CANNOT_RECORD.fill(folder=runs_dir, problem=reason(problem)).say(language) + "\n")
     else:
         sys.stderr.write(f"traindx: {KEPT.fill(file=file).say(language)}\n")

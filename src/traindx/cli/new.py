@@ -5,7 +5,7 @@ import argparse
 from pathlib import Path
 
 from traindx.core.text import Language, Text, language_from
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 
 ABOUT = Text("a starter project: a small training that does everything right, with its tests", "新建一个起步项目：小而正确的训练脚本，带测试")
 DETAILS = Text("Writes train.py, data.py, model.py, tests and a lock into a new folder. AdamW 3e-4, constant rate, no regularisation, "
@@ -41,6 +41,6 @@ def run(options: argparse.Namespace) -> int:
     except FileExistsError:
         raise UsageError(NOT_EMPTY.fill(folder=options.name)) from None
     except OSError as problem:
-        raise UsageError(CANNOT.fill(folder=options.name, problem=problem.strerror)) from None
+        raise UsageError(CANNOT.fill(folder=options.name, problem=reason(problem))) from None
     print(DONE.fill(folder=options.name).say(language))
     return 0

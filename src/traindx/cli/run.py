@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from traindx import messages
 from traindx.config import FAIL_ON, Settings, settings_from
 from traindx.core.text import EMPTY, Language, Text, language_from
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 
 if TYPE_CHECKING:
     from traindx.core.findings import Report
@@ -121,7 +121,7 @@ def check_script(script: Path) -> None:
         try:
             script.open("rb").close()
         except OSError as problem:
-            raise UsageError(messages.NOT_READABLE.fill(script=script, problem=problem.strerror)) from None
+            raise UsageError(messages.NOT_READABLE.fill(script=script, problem=reason(problem))) from None
 
 
 def _scripts_in(folder: Path) -> Text:
@@ -170,7 +170,7 @@ def check_report_file(option: str, file: str | None) -> None:
         if new:  # no empty file is left where nothing comes to be written
             os.unlink(file)
     except OSError as problem:
-        raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=problem.strerror)) from None
+        raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=reason(problem))) from None
 
 
 def _watch(target: Target, settings: Settings, rules: frozenset[str] | None, language: Language) -> int:
@@ -279,7 +279,7 @@ def _prove(report: Report, target: Target, language: Language) -> None:
         with bench_for(Program(target.script, target.module, target.args, os.getcwd()), language) as bench:
             prove_report(bench, report)
     except OSError as problem:
-        report.remarks.append(messages.CANNOT_PROVE.fill(problem=problem.strerror or str(problem)))
+        report.remarks.append(messages.CANNOT_PROVE.fill(problem=reason(problem)))
 
 
 class _Watcher:
@@ -324,7 +324,7 @@ def _folder(target: Target, settings: Settings, language: Language) -> Iterator[
         try:
             record = begin(Path(settings.runs_dir), settings.name or target.stem, target.shown, target.args, target.file)
         except OSError as problem:
-            _complain(messages.CANNOT_RECORD.fill(folder=settings.runs_dir, problem=problem.strerror), language)
+            _complain(messages.CANNOT_RECORD.fill(folder=settings.runs_dir, problem=reason(problem)), language)
     if record is not None:
         yield record.path, record
     else:
@@ -352,7 +352,7 @@ def _write_reports(report: Report, outcome: Outcome, record: RunFolder | None, s
         try:
             record.finish(outcome, json.document(report, language))
         except OSError as problem:
-            _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=problem.strerror), language)
+            _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=reason(problem)), language)
 
 
 def _conclude(record: RunFolder, language: Language, ask: bool) -> None:
@@ -366,14 +366,14 @@ def _conclude(record: RunFolder, language: Language, ask: bool) -> None:
         if ask and notes.can_ask() and (said := notes.ask(language, notes.patiently)):
             notes.write(record.path, said)
     except OSError as problem:
-        _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=problem.strerror), language)
+        _complain(messages.CANNOT_RECORD.fill(folder=record.path, problem=reason(problem)), language)
 
 
 def write_file(file: str, text: str, option: str, language: Language) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as problem:
-        _complain(messages.CANNOT_WRITE.fill(option=option, file=file, problem=problem.strerror), language)
+        _complain(messages.CANNOT_WRITE.fill(option=option, file=file, problem=reason(problem)), language)
 
 
 def _complain(text: Text, language: Language) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from traindx import messages
 from traindx.core.text import Language, Text, language_from
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 from traindx.runs import words
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _note(options: argparse.Namespace) -> int:
         try:
             notes.write(found.path, given)
         except OSError as problem:
-            raise UsageError(words.CANNOT_WRITE.fill(file=found.path / notes.FILE, problem=problem.strerror)) from None
+            raise UsageError(words.CANNOT_WRITE.fill(file=found.path / notes.FILE, problem=reason(problem))) from None
     from traindx.reporters.layout import printable
     colon = messages.COLON.say(options.language)
     for name, text in notes.read(found.path).items():
@@ -218,7 +218,7 @@ def _export(options: argparse.Namespace) -> int:
         if options.parquet:
             exporting.to_parquet(series, Path(options.parquet))
     except OSError as problem:
-        raise UsageError(words.CANNOT_WRITE.fill(file=problem.filename, problem=problem.strerror)) from None
+        raise UsageError(words.CANNOT_WRITE.fill(file=problem.filename, problem=reason(problem))) from None
     for target in filter(None, (options.csv, options.tensorboard, options.parquet)):
         print(words.WROTE.fill(file=target).say(options.language))
     return 0
@@ -267,7 +267,7 @@ def _remove(found: list[Run], options: argparse.Namespace) -> int:
     try:
         remove(found)
     except OSError as problem:
-        raise UsageError(words.CANNOT_WRITE.fill(file=problem.filename, problem=problem.strerror)) from None
+        raise UsageError(words.CANNOT_WRITE.fill(file=problem.filename, problem=reason(problem))) from None
     print(words.REMOVED.fill(count=len(found), size=size).say(language))
     return 0
 
@@ -295,4 +295,4 @@ def _write(file: str, text: str) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as problem:
-        raise UsageError(words.CANNOT_WRITE.fill(file=file, problem=problem.strerror)) from None
+        raise UsageError(words.CANNOT_WRITE.fill(file=file, problem=reason(problem))) from None

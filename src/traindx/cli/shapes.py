@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from traindx import messages
 from traindx.core.text import Language, Text, language_from
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 
 if TYPE_CHECKING:
     from traindx.cli.run import Target
@@ -145,11 +145,11 @@ def check_file(option: str, file: str | None) -> None:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         open(file, "ab").close()
     except OSError as problem:
-        raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=problem.strerror)) from None
+        raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=reason(problem))) from None
 
 
 def write_file(option: str, file: str, text: str) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as problem:
-        raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=problem.strerror)) from None
+        raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=reason(problem))) from None

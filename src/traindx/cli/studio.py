@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 from traindx.core.text import Language, Text, language_from
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 
 ABOUT = Text("the diagnosis tree, the labs and your runs in a browser", "在浏览器里看诊断树、动手实验和你的运行记录")
 DETAILS = Text("Serves one page on this machine only (127.0.0.1), at an address with a token in it. Nothing is fetched from elsewhere, and the "
@@ -76,7 +78,7 @@ def _check_folder(runs_dir: Path) -> None:
     except FileNotFoundError:
         pass
     except OSError as problem:
-        raise UsageError(NOT_READABLE.fill(folder=runs_dir, problem=problem.strerror)) from None
+        raise UsageError(NOT_READABLE.fill(folder=runs_dir, problem=reason(problem))) from None
 
 
 def _port(words: str | None) -> int:
@@ -97,7 +99,7 @@ def _export(file: Path, runs_dir: Path, record: str | None, language: Language) 
     try:
         file.write_bytes(page)
     except OSError as problem:
-        raise UsageError(CANNOT_WRITE.fill(file=file, problem=problem.strerror)) from None
+        raise UsageError(CANNOT_WRITE.fill(file=file, problem=reason(problem))) from None
     if len(page) > MOST_BYTES:
         _say(TOO_LARGE.fill(most=MOST_BYTES >> 20), language)
     print(WROTE.fill(file=file, size=f"{len(page) / 1e6:.1f}").say(language))
@@ -134,11 +136,21 @@ def _serve(runs_dir: Path, wanted: int, quiet: bool, language: Language) -> int:
         print(READY.fill(url=url).say(language), flush=True)
         if not quiet:
             _open(url)
+    _end_in_order()
     try:
         server.serve(listening, Studio(runs_dir), token, language, ready)
     except KeyboardInterrupt:
         pass
     return 0
+
+
+def _end_in_order() -> None:
+    """SIGTERM and a terminal that closes end us as Ctrl-C does: the workers' temporary folder goes with us."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            with suppress(ValueError):  # not in the main thread
+                signal.signal(number, lambda number, frame: sys.exit(128 + number))
 
 
 def _say(text: Text, language: Language) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx.core.text import Text
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 from traindx.estimate.shapes import FAMILIES, GPT2, Shape
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -68,7 +68,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         values = json.loads((file / "config.json" if file.is_dir() else file).read_text(encoding="utf-8"))
     except OSError as problem:
-        raise UsageError(_CANNOT_READ.fill(file=file, problem=problem.strerror)) from None
+        raise UsageError(_CANNOT_READ.fill(file=file, problem=reason(problem))) from None
     except ValueError as problem:
         raise UsageError(_NOT_JSON.fill(file=file, problem=problem)) from None
     if not isinstance(values, dict):

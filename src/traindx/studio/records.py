@@ -9,7 +9,7 @@ from traindx import messages
 from traindx.core.findings import Evidence, Judged, Report
 from traindx.core.recording import EVENTS, METRICS
 from traindx.core.text import EMPTY, Text, number, same
-from traindx.errors import UsageError
+from traindx.errors import UsageError, reason
 from traindx.figures import Chart
 from traindx.figures.run import Noted, compared, readings
 from traindx.reporters.exam_words import VERDICTS
@@ -257,7 +257,7 @@ def note(runs_dir: Path, name: str, lines: Mapping[str, Any]) -> JSON:
     try:
         notes.write(run.path, given)
     except OSError as problem:
-        raise UsageError(CANNOT_WRITE.fill(problem=problem.strerror)) from None
+        raise UsageError(CANNOT_WRITE.fill(problem=reason(problem))) from None
     return notes.read(run.path)
 
 
