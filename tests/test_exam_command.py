@@ -67,7 +67,8 @@ def test_a_run_is_proved_when_asked(project):
 @pytest.mark.parametrize(("words", "said"), [
     (["exam"], "needs a script"), (["exam", "nothing.py"], "no such script"), (["exam", "--step", "8", "digits.py"], "no step"),
     (["exam", "--finding", "loss/double-softmaks", "digits.py"], "loss/double-softmax"), (["exam", "--seconds", "0", "digits.py"], "above 0"),
-    (["exam", "--jobs", "many", "digits.py"], "above 0")])
+    (["exam", "--jobs", "many", "digits.py"], "above 0"),
+    (["exam", "--step", "resume", "--resume-args", "'--from it", "digits.py"], "quotation mark")])
 def test_bad_usage(project, words, said):
     done = traindx(*words, cwd=project, expected=2)
     assert said in done.stderr and done.stderr.startswith("traindx: ") and "Traceback" not in done.stderr

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from traindx import launch
+
 TRAINDX = [sys.executable, "-m", "traindx", "run", "--lang", "en"]
 
 LINE = """
@@ -212,3 +214,10 @@ def test_the_launcher_imports_no_torch():
     done = run([sys.executable, "-c", "import sys, traindx.launch, traindx.cli.run, traindx.live, traindx.reporters.html; print('torch' in sys.modules)"],
                Path.cwd())
     assert done.stdout == "False\n"
+
+
+def test_ctrl_c_once_the_script_has_ended_is_for_us():
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    with pytest.raises(KeyboardInterrupt), launch.passing_signals_to(child.pid):
+        signal.raise_signal(signal.SIGINT)

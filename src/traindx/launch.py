@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,13 +90,10 @@ class passing_signals_to:
 
     def __enter__(self) -> None:
         def hand_on(number: int, frame: Any) -> None:
-            if not self.grouped:
-                with suppress(ProcessLookupError):
-                    os.kill(self.process, number)
+            self._send(number, 0 if self.grouped else number)
 
         def hand_on_once(number: int, frame: Any) -> None:
-            if not _terminal_sends_to_us():
-                hand_on(number, frame)
+            self._send(number, 0 if self.grouped or _terminal_sends_to_us() else number)
         handlers: dict[int, Any] = {signal.SIGINT: hand_on_once, signal.SIGTERM: hand_on}
         if hasattr(signal, "SIGHUP"):
             handlers[signal.SIGHUP] = hand_on
@@ -108,6 +104,14 @@ class passing_signals_to:
                 self.before[number] = signal.signal(number, handler)
             except ValueError:  # not in the main thread
                 return
+
+    def _send(self, number: int, handed: int) -> None:
+        """``handed`` 0 only asks whether the process lives; once it has ended, the signal is for us."""
+        try:
+            os.kill(self.process, handed)
+        except ProcessLookupError:
+            signal.signal(number, self.before.get(number, signal.SIG_DFL))
+            os.kill(os.getpid(), number)
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self.before.items():

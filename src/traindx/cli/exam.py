@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,6 +55,8 @@ GO_ON = Text("the runs made so far are kept; the same command with --resume goes
 NO_SCRIPT = Text("traindx exam needs a script or -m MODULE, for example: traindx exam train.py --epochs 3",
                  "traindx exam 需要一个脚本或 -m MODULE，例如：traindx exam train.py --epochs 3")
 UNKNOWN_PLACE = Text("--on {value!r}: known are local, ray and ray://host:port", "--on {value!r}：可用的有 local、ray 和 ray://host:port")
+NOT_SPLIT = Text("{option} {value!r}: a quotation mark, or a backslash at the end, is left open",
+                 "{option} {value!r}：引号没有配对，或者末尾多了反斜杠")
 NOT_A_NUMBER = Text("argument {option}: must be a number above 0, but is {value!r}", "参数 {option}：应当是大于 0 的数，现在是 {value!r}")
 
 
@@ -95,6 +98,7 @@ def run(options: argparse.Namespace) -> int:
     language, began = language_from(options.lang), datetime.now().astimezone()
     settings = settings_from({"runs_dir": options.runs_dir, "no_record": options.no_record}, Path.cwd())
     rule = rule_named(options.finding) if options.finding else None
+    _check_quotes("--resume-args", options.resume_args)
     shown = program.script or f"-m {program.module}"
     folder = kept.folder_for(program)
     if not options.resume:
@@ -141,6 +145,13 @@ def _number(option: str, words: str) -> float:
     if not 0 < value < float("inf"):
         raise UsageError(NOT_A_NUMBER.fill(option=option, value=words))
     return value
+
+
+def _check_quotes(option: str, words: str | None) -> None:
+    try:
+        shlex.split(words or "")
+    except ValueError:
+        raise UsageError(NOT_SPLIT.fill(option=option, value=words)) from None
 
 
 def _plan(options: argparse.Namespace) -> dict[str, Any]:

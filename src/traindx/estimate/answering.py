@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from traindx.core.memory import GB, Account, Fit, Line, Remedy, Share
+from traindx.core.amounts import size as size_text
+from traindx.core.memory import Account, Fit, Line, Remedy, Share
 from traindx.core.observed import Site
 from traindx.core.text import EMPTY, Text, number, same
 from traindx.core.trials import Program
@@ -70,8 +71,8 @@ _AT = Text(" at {file}:{line}", "，在 {file}:{line}")
 _ENDED = Text("the program came to its end after {steps} optimizer step{steps:|s}", "程序走了 {steps} 个优化器步就结束了")
 _TOO_LONG = Text("it took more than {seconds} s (--seconds N allows more)", "超过了 {seconds} 秒（--seconds N 可以放宽）")
 _NO_MEMORY = Text("the run was ended for want of memory on this machine", "这台机器内存不够，运行被终止")
-_KNOWN = Text(" Known so far: {count} parameter{count:|s}, {size} GB of weights, gradients and AdamW states (formula).",
-              "目前知道：{count} 个参数，权重、梯度和 AdamW 状态共 {size} GB（公式）。")
+_KNOWN = Text(" Known so far: {count} parameter{count:|s}, {size} of weights, gradients and AdamW states (formula).",
+              "目前知道：{count} 个参数，权重、梯度和 AdamW 状态共 {size}（公式）。")
 _NEEDS_GPU = Text(" The program asks for a GPU.", "程序要求有 GPU。")
 
 
@@ -114,8 +115,7 @@ class Tracing:
 
     def _failure(self, first: Json, second: Json) -> Text:
         count = max(first.get("parameter_count", 0), second.get("parameter_count", 0))
-        size = number(total(states_of(States(count))) / GB)
-        known = _KNOWN.fill(count=f"{count:,}", size=size) if count else EMPTY
+        known = _KNOWN.fill(count=f"{count:,}", size=size_text(total(states_of(States(count))))) if count else EMPTY
         asks = first.get("on_cpu_instead") or "CUDA" in second.get("error", "")
         return _FAILED.fill(how=self._how(second), known=known + (_NEEDS_GPU if asks else EMPTY), subject=self.subject)
 
