@@ -24,6 +24,8 @@ for step in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+float(net(torch.randn(1, 8)).sum())  # warns in C++
+nn.functional.mse_loss(torch.randn(3, 1, requires_grad=True), torch.randn(3))  # warns at its caller
 for fault in (loss.backward, lambda: net(torch.randn(4, 7)), lambda: torch.ones(3, 4) @ torch.ones(3, 4)):
     try:
         fault()

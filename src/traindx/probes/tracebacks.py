@@ -1,4 +1,4 @@
-"""The user's tracebacks stay the user's: without the frames that our wrappers put between the program and torch.
+"""The user's tracebacks and warnings stay the user's: without the frames that our wrappers put between the program and torch.
 
 Cleaned where a traceback is shown, never where an exception passes: nothing that the program catches is changed.
 ``TRAINDX_DEBUG`` leaves them whole.
@@ -9,8 +9,9 @@ import os
 import sys
 import threading
 import traceback
+import warnings
 from contextlib import suppress
-from types import CodeType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from traindx.probes import patching, sites
@@ -25,6 +26,8 @@ def install(session: Session) -> None:
     patching.replace(session.stack, sys, "excepthook", _hook)
     patching.replace(session.stack, threading, "excepthook", _thread_hook)
     patching.replace(session.stack, traceback.TracebackException, "__init__", _described)  # print_exc, logging, multiprocessing
+    if hasattr(warnings, "_showwarnmsg"):  # where each passes, those of C++ too
+        patching.replace(session.stack, warnings, "_showwarnmsg", _warned)
 
 
 def clean(problem: BaseException | None) -> None:
@@ -96,3 +99,27 @@ def _described(original: Any) -> Any:
             exc_traceback = cleaned(exc_traceback)
         original(self, exc_type, exc_value, exc_traceback, *args, **kwargs)
     return patching.dressed(init, original)
+
+
+def _warned(original: Any) -> Any:
+    def show(message: Any) -> Any:
+        with suppress(Exception):
+            if message.filename.endswith(_DISPATCH) or (sites.is_ours(message.filename) and not sites.is_user(message.filename)):
+                message.filename, message.lineno = _called_from(sys._getframe(1)) or (message.filename, message.lineno)
+        return original(message)
+    return patching.dressed(show, original)
+
+
+def _called_from(frame: FrameType | None) -> tuple[str, int] | None:
+    """File and line above the innermost of our wrappers: where python alone would see the warning arise."""
+    below: CodeType | None = None
+    while frame is not None and not _is_between(frame.f_code):
+        below, frame = frame.f_code, frame.f_back
+    # torch asks our mode for a function, which then runs once more below us
+    while frame is not None and (_is_between(frame.f_code) or frame.f_code is below):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+
+
+def _is_between(code: CodeType) -> bool:
+    return _is_wrapper(code) or code.co_filename.endswith(_DISPATCH)
