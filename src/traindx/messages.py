@@ -55,6 +55,7 @@ NO_TRAINING = Text("No training was seen: {why}.", "没有看到训练：{why}�
 NO_TORCH = Text("the script never imported torch", "脚本没有导入 torch")
 NO_BACKWARD = Text("torch was imported, but nothing called backward or stepped an optimizer",
                    "脚本导入了 torch，但没有反向传播，优化器也没有走过一步")
+NOTHING_IN_BLOCK = Text("nothing here called backward or stepped an optimizer", "这一段里没有反向传播，优化器也没有走过一步")
 ENDED_EARLY = Text("the script ended before its first training step", "脚本在第一个训练步之前就结束了")
 LOST_LINES = Text("{count} line{count:|s} of the recording could not be read; what is said here rests on the others.",
                   "运行记录有 {count} 行读不出来，这里的结论只依据其余部分。")

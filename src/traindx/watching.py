@@ -10,10 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from traindx import messages
 from traindx.core.findings import Judged, Report
 from traindx.core.recording import Recording
 from traindx.core.text import Language, language_from
-from traindx.diagnosis import diagnose
+from traindx.diagnosis import diagnose, no_training
 from traindx.probes import tracebacks
 from traindx.probes.attach import attach
 from traindx.probes.session import Session
@@ -63,6 +64,8 @@ class Watch:
         """What can be said now; inside the block too."""
         recording = Recording() if self._session is None else _recording_of(self._session)
         report = diagnose(recording)
+        if no_training(recording) is not None:
+            report.remarks.insert(0, messages.NO_TRAINING.fill(why=messages.NOTHING_IN_BLOCK))
         report.script = self._name
         report.seconds = self._seconds or (time.perf_counter() - self._began if self._session else 0.0)
         return Shown(report, self._language)
