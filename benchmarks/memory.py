@@ -3,8 +3,9 @@
     python benchmarks/memory.py [--only WORD] [--large] [--write]
 
 The truth is the peak of all allocations on the CPU in two real steps of ``memory_program.py`` (torch.profiler's record). Peers:
-accelerate's estimate for training in fp32 (four times the weights), and torch.distributed._tools.MemTracker around one real step
-(it refuses accumulation).
+accelerate's estimate for training in fp32 (four times the weights), DeepSpeed's function for ZeRO 2 on one GPU (20 bytes a parameter: half
+precision with a master copy and Adam), torchinfo's estimated total (parameters, input and a forward's outputs), each where it is installed,
+and torch.distributed._tools.MemTracker around one real step (it refuses accumulation).
 ``--large`` traces a model of 7e9 parameters. ``--write`` writes ``memory.md``.
 """
 from __future__ import annotations
@@ -41,8 +42,7 @@ class Row:
     measured: int
     seconds: float
     source: str
-    accelerate: float
-    mem_tracker: float
+    peers: dict[str, float]  # bytes; those that are installed and take this training
 
     @property
     def error(self) -> float:
@@ -69,25 +69,50 @@ def row_of(words: str, tracer: Tracer) -> Row:
         traced, source = tracer.trace(fake=False), "small-runs"
     seconds = time.monotonic() - began
     measured = tracer.measure()
-    return Row(words, traced["peak_bytes"], measured["peak_bytes"], seconds, source, *peers(words))
+    return Row(words, traced["peak_bytes"], measured["peak_bytes"], seconds, source, peers(words))
 
 
-def peers(words: str) -> tuple[float, float]:
-    """What accelerate and MemTracker say of the same training, in bytes."""
-    from accelerate.utils import calculate_maximum_sizes
-    from torch.distributed._tools.mem_tracker import MemTracker
+def peers(words: str) -> dict[str, float]:
+    """What others say of the same training, in bytes."""
     sys.argv = [str(PROGRAM), *arguments(words)]
     made = runpy.run_path(str(PROGRAM))
-    weights, _ = calculate_maximum_sizes(made["model"])
-    model, optimizer = made["model"], made["optimizer"]
+    said = {}
+    for name, ask in PEERS.items():
+        with contextlib.suppress(ImportError):
+            if (value := ask(made)) is not None:
+                said[name] = value
+    return said
+
+
+def accelerate(made: dict) -> float:
+    from accelerate.utils import calculate_maximum_sizes
+    return 4.0 * calculate_maximum_sizes(made["model"])[0]
+
+
+def deepspeed(made: dict) -> float:
+    from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs
+    return float(estimate_zero2_model_states_mem_needs(sum(p.numel() for p in made["model"].parameters()), 1, 1, cpu_offload=False)[1])
+
+
+def torchinfo(made: dict) -> float:
+    from torchinfo import summary
+    found = summary(made["model"], input_data=[made["inputs"](made["args"].batch)], verbose=0)
+    return float(found.total_input + found.total_output_bytes + found.total_param_bytes)
+
+
+def mem_tracker(made: dict) -> float | None:
+    from torch.distributed._tools.mem_tracker import MemTracker
     if made["args"].accumulate > 1:
-        return 4.0 * weights, float("nan")  # it refuses a second forward
+        return None  # it refuses a second forward
+    model, optimizer = made["model"], made["optimizer"]
     tracker = MemTracker()
     tracker.track_external(model, optimizer)
     with tracker, contextlib.redirect_stdout(io.StringIO()):
         train_once(made, model, optimizer)
-    snapshot = tracker.get_tracker_snapshot("peak")
-    return 4.0 * weights, float(sum(device["Total"] for device in snapshot.values()))
+    return float(sum(device["Total"] for device in tracker.get_tracker_snapshot("peak").values()))
+
+
+PEERS = {"accelerate": accelerate, "DeepSpeed": deepspeed, "torchinfo": torchinfo, "MemTracker": mem_tracker}
 
 
 def train_once(made: dict, model, optimizer) -> None:
@@ -105,15 +130,18 @@ def train_once(made: dict, model, optimizer) -> None:
     optimizer.step()
 
 
-def beside(row: Row) -> str:
-    return "-" if row.mem_tracker != row.mem_tracker else f"{row.mem_tracker / row.measured - 1:+.2%}"
+def beside(row: Row, name: str) -> str:
+    error = row.peers[name] / row.measured - 1 if name in row.peers else None
+    return "-" if error is None else f"{error:+.2%}" if abs(error) < 0.2 else f"{error:+.0%}"
 
 
 def table(rows: list[Row]) -> str:
-    lines = ["| training | measured MB | traced MB | error | bound | accelerate | MemTracker | how |", "|---|---|---|---|---|---|---|---|"]
+    names = ("training", "measured MB", "traced MB", "error", "bound", *PEERS, "how")
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for row in rows:
-        lines.append(f"| {row.words} | {row.measured / 1e6:.2f} | {row.traced / 1e6:.2f} | {row.error:+.2%} | {row.bound:.0%} | "
-                     f"{row.accelerate / row.measured - 1:+.0%} | {beside(row)} | {row.source} |")
+        cells = (row.words, f"{row.measured / 1e6:.2f}", f"{row.traced / 1e6:.2f}", f"{row.error:+.2%}", f"{row.bound:.0%}",
+                 *(beside(row, name) for name in PEERS), row.source)
+        lines.append(f"| {' | '.join(cells)} |")
     within = sum(abs(row.error) <= row.bound for row in rows)
     worst = max(rows, key=lambda row: abs(row.error))
     return "\n".join([*lines, "", f"{within} of {len(rows)} within their bound; largest error {worst.error:+.2%} ({worst.words})."])
