@@ -121,5 +121,5 @@ def test_what_is_no_curve_is_left_out(told):
 
 def test_a_stranger_s_numbers_are_drawn_or_dropped():
     kept = exams.curves_from({"curves": {"a": [[1, 10**400], [2, "x"], [3, None]], **{f"c{at}": [[1, 1]] for at in range(99)}}})
-    assert kept["a"][0] == (1.0, math.inf) and math.isnan(kept["a"][1][1]) and len(kept) == exams.MOST_CURVES
+    assert [x for x, _ in kept["a"]] == [1.0, 2.0, 3.0] and all(math.isnan(y) for _, y in kept["a"]) and len(kept) == exams.MOST_CURVES
     assert exams.tried_in([{"rule": "x", "proof": {"outcome": "perhaps"}}, {"proof": 3}, "row"]) == ()

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import dump, loud, watch_ranks
 from traindx import ranks
-from traindx.cli import main
+from traindx.cli import main, run
 from traindx.core.findings import Finding, Judged, RankEnd, Report
 from traindx.core.observed import Ended, Site
 from traindx.core.observed.program import Event, Window
@@ -385,6 +385,16 @@ def two_ranks(folder, what):
         out, err = child.communicate(timeout=900)
         ends.append((child.returncode, out, err))
     return ends, json.loads((folder / "report.json").read_text())
+
+
+def test_both_ranks_may_look_whether_the_report_can_be_written(tmp_path, monkeypatch):
+    def and_the_other_clears_up(name, mode):
+        handle = open(name, mode)  # noqa: SIM115
+        os.unlink(name)
+        return handle
+    monkeypatch.setattr(run, "open", and_the_other_clears_up, raising=False)
+    run.check_report_file("--json", str(tmp_path / "report.json"))
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_ranks_make_one_report_and_one_folder(tmp_path):

@@ -1,10 +1,12 @@
 """A studio in a process of its own, and the small program whose run it shows."""
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -74,3 +76,9 @@ def serve(home: Path, runs_dir: Path, *options: str) -> Served:
         if "http://" in line:
             return Served(process, next(word for word in line.split() if word.startswith("http://")), home, runs_dir)
     raise AssertionError((home / "studio.log").read_text())
+
+
+def finished(coroutine):
+    """Its result, from a thread of its own: a browser driven in this one keeps a loop running."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()

@@ -1,7 +1,6 @@
 """Who may speak to the studio: not another host name, not another origin, not without the token; and no path leads to a file."""
 from __future__ import annotations
 
-import asyncio
 import http.client
 import json
 import re
@@ -11,6 +10,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from studio.serving import finished
 from traindx.studio.guard import Guard, kept_token
 
 
@@ -135,7 +135,7 @@ def test_the_way_to_the_page_stays_here():
     async def send(message):
         sent.append(message)
     for path in ("/", "//elsewhere.example/", "/\r\nx:y", "/中"):
-        asyncio.run(Guard(None, "t" * 40, 80)._welcome({"path": path}, send))
+        finished(Guard(None, "t" * 40, 80)._welcome({"path": path}, send))
     places = [dict(message["headers"])[b"location"] for message in sent if "headers" in message]
     assert places == [b"/", b"/elsewhere.example/", b"/%0D%0Ax%3Ay", b"/%E4%B8%AD"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.serving import command, serve, surroundings
+from studio.serving import command, finished, serve, surroundings
 from traindx.errors import UsageError
 from traindx.studio import describing, records
 from traindx.studio.asking import Studio
@@ -140,7 +140,7 @@ def test_a_catalogue_that_failed_is_asked_for_anew(tmp_path):
         first = await studio.catalogue()
         await asyncio.sleep(0)
         return first, await studio.catalogue(), await studio.catalogue(), studio.light
-    first, second, third, light = asyncio.run(scene())
+    first, second, third, light = finished(scene())
     assert b"slow" in first and b"bowl" in second and third == second and light == {"bowl"}
 
 

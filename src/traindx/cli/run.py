@@ -167,8 +167,8 @@ def check_report_file(option: str, file: str | None) -> None:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         new = not os.path.lexists(file)
         open(file, "ab").close()
-        if new:  # no empty file is left where nothing comes to be written
-            os.unlink(file)
+        if new:  # no empty file is left where nothing comes to be written; another rank may have taken it away
+            Path(file).unlink(missing_ok=True)
     except OSError as problem:
         raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=reason(problem))) from None
 

@@ -13,7 +13,7 @@ from traindx.core.findings import Proof
 from traindx.core.text import EMPTY, Text, same
 from traindx.experiments.plans import PLANS
 from traindx.figures import Axis, Chart
-from traindx.figures.run import LARGEST, STEP
+from traindx.figures.run import STEP
 from traindx.figures.thinning import thinned
 from traindx.reporters.exam_words import STEP_NAMES, VERDICTS
 from traindx.reporters.overlay import chart_of
@@ -105,7 +105,7 @@ def _pairs(rows: Any) -> list[list[Any]]:
 
 def _value(value: Any, said: Any = None) -> float:
     if is_number(value):
-        return float(value) if abs(value) < LARGEST else math.inf
+        return float(value)
     return float(said) if said in ("inf", "-inf") else math.nan
 
 
