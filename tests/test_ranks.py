@@ -328,6 +328,13 @@ def test_a_stack_left_at_the_end_gives_the_users_line(tmp_path):
     assert ranks.stack_in(tmp_path).line == 1 and ranks.stack_in(tmp_path).function == "train"
 
 
+def test_the_file_of_the_stack_is_no_resource_that_the_script_forgot_to_close(tmp_path):
+    code = f"import warnings; from traindx.boot import _leave_a_stack; _leave_a_stack({str(tmp_path)!r}); " \
+           "warnings.simplefilter('always', ResourceWarning)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "" and (tmp_path / "stack.txt").read_bytes() == b""
+
+
 def test_waiting_ends_when_the_others_have_ended_or_this_rank_has_failed(tmp_path, monkeypatch):
     place = ranks.Place(0, 2, 0, 2, "t")
     home = tmp_path / ranks.FOLDER / "1"

@@ -77,7 +77,8 @@ def _leave_a_stack(folder: str) -> None:
     import faulthandler
     import signal
     if hasattr(faulthandler, "register") and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        file = open(Path(folder) / "stack.txt", "w")  # noqa: SIM115  as long as the process lives
+        # a bare descriptor: a file that is open to the end would warn where the script shows ResourceWarnings
+        file = os.open(Path(folder) / "stack.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         faulthandler.register(signal.SIGTERM, file=file, all_threads=True, chain=True)
 
 
