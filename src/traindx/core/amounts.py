@@ -1,4 +1,4 @@
-"""Bytes, times, counts and rates as people write them: the one place for all pages. JSON keeps the raw numbers."""
+"""Bytes, times, counts, shares and rates as people write them: the one place for all pages. JSON keeps the raw numbers."""
 from __future__ import annotations
 
 from traindx.core.text import number
@@ -35,6 +35,11 @@ def duration(seconds: float) -> str:
 def rate(per_second: float) -> str:
     """Three digits, in groups of thousands: 6,940; 97.5."""
     return f"{float(f'{per_second:.3g}'):,.0f}" if abs(per_second) >= 1000 else number(per_second)
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """A share of 1: 9.5 %."""
+    return f"{100 * share:.{decimals}f} %"
 
 
 def reading(series: str, value: float) -> str:

@@ -17,8 +17,8 @@ from traindx.core.text import Text, same
 
 _IGNORE = re.compile(r"#\s*traindx:\s*ignore(?:\[([^\]]*)\])?")
 _UNSEEN = Text("not seen in this run: {need}", "这次运行里没有看到：{need}")
-_BROKEN = Text("the rule itself failed: {error}; please report it", "规则自身出错：{error}，请反馈给我们")
-_SWITCHED_OFF = Text("the probe {probe} stopped: {error}", "探针 {probe} 已停用：{error}")
+_BROKEN = Text("the rule itself failed: {error}; please report it", "规则自己出错了：{error}；请反馈给我们")
+_SWITCHED_OFF = Text("the probe {probe} stopped: {error}", "探针 {probe} 停了：{error}")
 
 
 @dataclass(frozen=True)

@@ -15,20 +15,20 @@ VERIFICATION_STEPS = 7
 HELD_FROM = 2  # steps before every kind of pin holds
 ENOUGH = 3  # steps that must agree
 
-NOT_PINNED = Text("The batch could not be held: {why}", "没能固定 batch：{why}")
+NOT_PINNED = Text("The batch could not be held: {why}", "batch 没能固定：{why}")
 TOO_FEW = Text("only {count} step{count:|s} to compare", "只有 {count} 步可以比较")
 NOT_FINITE = Text("the loss is not finite", "损失不是有限数")
 HALF = Text("the targets stayed the same but the inputs changed: half a pin", "目标没变，输入却变了：只固定了一半")
 OTHER_HALF = Text("the inputs stayed the same but the targets changed: half a pin", "输入没变，目标却变了：只固定了一半")
 CHANGED = Text("the loss changed from step to step ({losses}) although the weights stood still",
-               "权重没有动，损失却一步步在变（{losses}）")
+               "权重没有动，损失却一步一个样（{losses}）")
 INPUTS_CHANGED = Text("inputs and targets changed from step to step", "输入和目标每一步都在变")
-UNKNOWN = Text("the weights could not be held still, and the inputs are not known", "没法让权重不动，又不知道输入是什么")
+UNKNOWN = Text("the weights could not be held still, and the inputs are not known", "权重没法固定，输入是什么也不知道")
 NOISY = Text("random numbers are drawn within each step, and the inputs and targets are not all known",
-             "每一步里都在抽随机数，又不清楚全部的输入和目标")
+             "每一步里都在抽随机数，又不知道全部的输入和目标")
 BIT_EQUAL = Text("{count} step{count:|s} with the weights held still: losses equal to the last bit ({loss})",
-                 "权重不动的 {count} 步：损失逐位相等（{loss}）")
-HASHES_EQUAL = Text("{count} step{count:|s}: inputs and targets equal to the last bit", "{count} 步：输入和目标逐位相等")
+                 "固定权重走了 {count} 步：损失逐位相同（{loss}）")
+HASHES_EQUAL = Text("{count} step{count:|s}: inputs and targets equal to the last bit", "走了 {count} 步：输入和目标逐位相同")
 
 
 def pins(samples: int | None = None) -> tuple[tuple[Condition, ...], ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from traindx import __version__, messages
-from traindx.core.amounts import duration
+from traindx.core.amounts import duration, percent
 from traindx.core.speed import SHARES, BatchPoint, Change, SpeedReport, Spent
 from traindx.core.text import EMPTY, Language, Text
 from traindx.reporters import speed
@@ -62,9 +62,10 @@ def shares_bar(shares: dict[str, float]) -> str:
     for name in SHARES:
         share = shares.get(name, 0.0)
         parts.append(f'<rect x="{at * WIDTH:.1f}" y="0" width="{share * WIDTH:.1f}" height="34" fill="{COLOURS[name]}">'
-                     f"<title>{escape(speed.SHARE[name].en)} {share:.0%}</title></rect>")
+                     f"<title>{escape(speed.SHARE[name].en)} {percent(share)}</title></rect>")
         at += share
-    legend = " ".join(f'<span style="color:{COLOURS[name]}">■</span> {both(speed.SHARE[name])} {shares.get(name, 0.0):.0%}' for name in SHARES)
+    legend = " ".join(f'<span style="color:{COLOURS[name]}">■</span> {both(speed.SHARE[name])} {percent(shares.get(name, 0.0))}'
+                      for name in SHARES)
     return f'<svg viewBox="0 0 {WIDTH} 34" role="img" aria-label="{escape(SHARES_TITLE.en)}">{"".join(parts)}</svg><p>{legend}</p>'
 
 
@@ -78,7 +79,7 @@ def flames(lines: Sequence[Spent], most: int = 12) -> str:
         code = f"{line.site.file}:{line.site.line}  {line.site.code}" + (f"  [{line.calls}]" if line.calls else "")
         length, colour = (WIDTH - 48) * line.share / top, PHASE_COLOURS[line.phase]
         rows.append(f'<rect x="48" y="{y + 2}" width="{length:.1f}" height="{ROW - 6}" fill="{colour}" fill-opacity=".25"/>'
-                    f'<text x="0" y="{y + 16}">{line.share:.0%}</text><text x="54" y="{y + 16}">{escape(code[:110])}</text>')
+                    f'<text x="0" y="{y + 16}">{percent(line.share)}</text><text x="54" y="{y + 16}">{escape(code[:110])}</text>')
     height = max(1, len(shown)) * ROW
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(speed.LINES.en)}">{"".join(rows)}</svg>'
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from traindx.core.amounts import percent
 from traindx.core.speed import BatchPoint, Change, SpeedReport
 from traindx.core.text import EMPTY, Text, number
 from traindx.core.trials import Condition, Program
@@ -168,7 +169,7 @@ class Speeding:
         if not loader["batches"]:
             return
         if share < SEARCH_WORTH or loader.get("iterable") or "num_workers" not in loader:
-            why = FAST_ENOUGH.fill(share=f"{share:.0%}") if share < SEARCH_WORTH else ITERABLE if loader.get("iterable") else GONE
+            why = FAST_ENOUGH.fill(share=percent(share)) if share < SEARCH_WORTH else ITERABLE if loader.get("iterable") else GONE
             self.report.data.append(Change("loader", AS_IT_IS, why=NOT_TRIED.fill(why=why)))
             return
         job = {"kind": "search", "workers": loader["num_workers"], "most": self._most(loader["num_workers"]), "cuda": cuda, "few": FEW,

@@ -4,14 +4,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from traindx.core.amounts import duration
+from traindx.core.amounts import duration, percent
 from traindx.core.findings import Evidence, Finding, Judged, Level
 from traindx.core.observed import Site
 from traindx.core.speed import Bottleneck, Spent
 from traindx.core.text import EMPTY, Text, same
 from traindx.speed.reading import LOGGERS, growth_of, lines_of, site_of
 from traindx.speed.source import carried_at
-from traindx.speed.verdict import Measured, percent, waits
+from traindx.speed.verdict import Measured, waits
 
 Json = Any
 WORTH = 0.05  # of a step, from which a line is worth a warning

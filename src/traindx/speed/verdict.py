@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from traindx.core.amounts import duration
+from traindx.core.amounts import duration, percent
 from traindx.core.speed import SHARES, Bottleneck, Interval
 from traindx.core.text import EMPTY, Text, number
 
@@ -171,7 +171,3 @@ def _compute(seen: Measured) -> Judged:
     if seen.elasticity is not None:
         elastic = (ELASTIC if seen.elasticity > FLAT else WEIGHTS).fill(ratio=number(2 ** seen.elasticity))
     return "compute-bound", COMPUTE.fill(share=percent(seen.share("compute") + seen.share("optimizer")), elastic=elastic)
-
-
-def percent(share: float) -> str:
-    return f"{share:.0%}"

@@ -75,12 +75,12 @@ ABOVE = 2.0  # times the start, in the end
 RISING = 0.7  # share of stretches that lie above the one before
 
 EXPLODED = Text("The loss grew from {start} to {top} (step {step}).", "损失从 {start} 涨到了 {top}（第 {step} 步）。")
-CREPT = Text("The loss rose for most of the run: from {start} to {end}.", "损失大半程都在上升：从 {start} 到 {end}。")
+CREPT = Text("The loss rose for most of the run: from {start} to {end}.", "损失大半程都在上升：从 {start} 升到 {end}。")
 FIX = Text("Look at the sign of the loss, the order of the loop and the scale of the data; else divide the learning rate by ten.",
            "检查损失的符号、循环里的顺序和数据的尺度；都没问题，就把学习率除以 10。")
 BECAUSE = Text("a curve shows the symptom, not its cause", "曲线只能说明症状，说明不了病因")
 START = Text("loss at the start and at its worst", "起点的损失与最坏时的损失")
-FALL = Text("it falls", "应当下降")
+FALL = Text("it falls", "下降")
 
 
 def check(curve: LossCurve) -> Iterator[Finding]:

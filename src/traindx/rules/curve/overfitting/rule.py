@@ -74,9 +74,9 @@ SUBSTANTIAL = 0.6  # of the first validation loss: below, the model is still far
 FALL = 0.8  # training loss in the end over that at the best epoch
 
 CAUSE = Text("The validation loss was {best} at step {step} and has risen to {end}, while the training loss fell from {before} to {after}.",
-             "验证损失在第 {step} 步最低 ({best})，后来升到 {end}；同一段时间训练损失从 {before} 降到 {after}。")
+             "验证损失在第 {step} 步最低（{best}），后来升到 {end}；同一段时间训练损失从 {before} 降到 {after}。")
 FIX = Text("Keep the weights of the best epoch and stop there; then regularise, augment or get more data.",
-           "保存最好那个 epoch 的权重并停在那里；然后再做正则化、数据增强，或增加数据。")
+           "留下最好那一轮的权重，训练到那里就停；然后再做正则化、数据增强，或增加数据。")
 RATIO = Text("validation loss at the end over its best", "最后的验证损失与最低值之比")
 
 

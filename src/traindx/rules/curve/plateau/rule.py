@@ -74,11 +74,11 @@ CHANCE = 0.99  # of the chance level: what is above it has learnt nothing to spe
 NEAR = 1.5  # times the chance level: further up it is not stuck there but thrown about
 
 CAUSE = Text("After {steps} steps the loss is {end}; an answer that does not look at the input at all has {chance}.",
-             "走了 {steps} 步，损失是 {end}；一个完全不看输入的答案，损失就是 {chance}。")
+             "训练了 {steps} 步，损失仍是 {end}；一个完全不看输入的答案，损失也有 {chance}。")
 FIX = Text("Overfit one batch: if even that fails, look for the bug between input and loss; if it works, look at learning rate and labels.",
            "先在一个 batch 上过拟合：连这也做不到，就在输入和损失之间找 bug；做得到，就检查学习率和标签。")
 BECAUSE = Text("labels without any signal end there as well", "标签里本来没有信号时，也会停在这里")
-LEVELS = Text("loss over the last quarter", "最后四分之一程的损失")
+LEVELS = Text("loss over the last quarter", "最后四分之一训练里的损失")
 EXPECTED = Text("below {chance} (chance)", "低于 {chance}（瞎猜）")
 
 

@@ -76,9 +76,9 @@ SPREADS = 20.0  # median absolute deviations
 AGAIN = 3  # neighbours on either side that must be ordinary
 
 CAUSE = Text("The loss of step {step} was {value}, with {usual} before and after it: look at the samples of that batch.",
-             "第 {step} 步的损失是 {value}，前后都在 {usual} 左右：看看那个 batch 里的样本。")
+             "第 {step} 步的损失是 {value}，前后都在 {usual} 左右：去看看那个 batch 里的样本。")
 FIX = Text("Look at that batch for outliers and wrong labels; clip the gradient norm if it is sound.",
-           "检查那个 batch 有没有离群值和错误标签；如果没问题，就裁剪梯度范数。")
+           "检查那个 batch 有没有离群值和错误标签；样本没问题，就裁剪梯度范数。")
 VALUE = Text("loss", "损失")
 USUAL = Text("about {usual}", "约 {usual}")
 

@@ -68,9 +68,10 @@ STEP = 5
 EXPERIMENT = None
 
 GAP = 2.5
-CAUSE = Text("In the first validation passes the loss was {val} while training was at {train}.", "头几次验证的损失是 {val}，而训练损失是 {train}。")
+CAUSE = Text("In the first validation passes the loss was {val} while training was at {train}.",
+             "头几次验证，损失是 {val}，而同期的训练损失是 {train}。")
 FIX = Text("Compare the inputs of both: preprocessing, order of columns and classes, train / eval mode.",
-           "比较两边的输入：预处理、列和类别的顺序、训练/推理模式。")
+           "比较两边的输入：预处理、列和类别的顺序、训练模式还是推理模式。")
 RATIO = Text("validation over training loss, first passes", "头几次的验证损失与训练损失之比")
 
 

@@ -69,9 +69,9 @@ EXPLAINS = ("curve/train-val-gap", "curve/oscillating")
 
 CAUSE = Text("{changed} of {compared} evaluated rows ({share} %) differ from the row at the same place of the pass before, with the same labels.",
              "{compared} 个评估样本里，有 {changed} 个（{share} %）和上一次评估同一位置的样本不同，标签却一样。")
-FIX = Text("Use a transform without randomness for the evaluated split.", "评估的部分改用不带随机性的 transform。")
+FIX = Text("Use a transform without randomness for the evaluated split.", "评估用的数据改用没有随机性的变换（transform）。")
 ROWS = Text("evaluated rows that changed between passes", "两次评估之间发生变化的样本")
-BECAUSE = Text("random views can be meant at test time", "测试时也可能有意用随机视图")
+BECAUSE = Text("random views can be meant at test time", "也可能有意在测试时用随机变换过的样本")
 
 
 def check(feeding: Feeding) -> Iterator[Finding]:

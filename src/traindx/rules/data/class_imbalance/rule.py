@@ -72,11 +72,12 @@ RECALL = 0.05
 
 CAUSE = Text("Class {rare} has {count} of {total} training labels, class {common} {times} times as many, unweighted; of its latest samples "
              "{recall} % were recognised.",
-             "类别 {rare} 在 {total} 个训练标签里只有 {count} 个，类别 {common} 是它的 {times} 倍，且没有加权；它最近的样本只认出 {recall} %。")
+             "{total} 个训练标签里，类别 {rare} 只有 {count} 个，类别 {common} 是它的 {times} 倍，损失又没有加权；"
+             "类别 {rare} 最近的样本只认出 {recall} %。")
 FIX = Text("Weight the classes by inverse frequency, or draw them evenly, and watch recall by class.",
-           "按频率的倒数给类别加权，或均衡采样，并按类别看召回率。")
+           "按频率的倒数给类别加权，或均衡采样，并分类别看召回率。")
 SHARE = Text("frequency, common over rare class", "多数类与少数类的频数之比")
-FOUND = Text("recall of the rare class on the latest training batches", "少数类在最近训练 batch 上的召回率")
+FOUND = Text("recall of the rare class on the latest training batches", "少数类在最近几个训练 batch 上的召回率")
 BECAUSE = Text("other faults can also make a model settle for the frequent class", "别的毛病也会让模型只认多数类")
 
 

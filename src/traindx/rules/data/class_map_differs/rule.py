@@ -73,13 +73,13 @@ LEARNED = 0.7  # share of a class that training guesses right, and that validati
 COUNT = 5  # samples of a class
 
 SWAPPED = Text("validation gives {share} % of class {label} to class {guess}, {classes} classes in all are renamed like this; training knows them ({known} %).",
-               "验证里 {share} % 的第 {label} 类判成了第 {guess} 类，共有 {classes} 个类像这样换了编号；训练时却认得它们（{known} %）。")
+               "验证时，第 {label} 类有 {share} % 判成了第 {guess} 类，像这样换了编号的类别共有 {classes} 个；训练时却认得它们（{known} %）。")
 MAPS = Text("{attribute} numbers {name} as {one} in training and as {other} in validation.",
             "{attribute} 在训练里把 {name} 编为 {one}，在验证里编为 {other}。")
 FIX = Text("Build the map from names to numbers once, from sorted names, and share it between the splits.",
-           "只建一次名称到编号的映射，用排好序的名称，各个划分共用。")
+           "把名称排好序，名称到编号的映射只建一次，各个划分共用。")
 RIGHT = Text("accuracy in validation; with the classes renamed", "验证准确率；把编号换回来之后")
-ORDER = Text("order of the classes in training; in validation", "类别的顺序：训练；验证")
+ORDER = Text("order of the classes in training; in validation", "训练里的类别顺序；验证里的")
 
 
 def check(guesses: list[Guesses] | None, numbers: list[ClassNumbers] | None) -> Iterator[Finding]:

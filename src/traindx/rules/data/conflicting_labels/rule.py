@@ -75,7 +75,7 @@ LEAST_SHARE = 0.02
 CAUSE = Text("{conflicting} of {distinct} different training rows ({share} %) came with more than one label.",
              "{distinct} 个不同的训练样本里，有 {conflicting} 个（{share} %）配过不止一种标签。")
 FIX = Text("Join rows with equal content and settle on one label, or train on the share of each label.",
-           "合并内容相同的样本，定下一个标签，或用各标签的比例来训练。")
+           "合并内容相同的样本，给它定下一个标签；或者用各个标签的比例来训练。")
 ROWS = Text("rows with more than one label", "有多种标签的样本数")
 
 

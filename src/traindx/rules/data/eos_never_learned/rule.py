@@ -72,9 +72,9 @@ ROWS = 8  # rows that end in filler, before anything is said
 SHARE = 0.9
 
 CAUSE = Text("{name} ({token}) also fills the rows up and is left out of the loss: in {rows} rows that end, it was never a target.",
-             "{name}（{token}）同时用作填充，损失把它忽略了：{rows} 行有结尾的序列里，它一次也没有当过目标。")
+             "{name}（{token}）也用来填充，损失又忽略填充：{rows} 条有结尾的序列里，它一次也没有当过目标。")
 FIX = Text("Use another token for padding, or keep the first end token of each row among the targets.",
-           "填充换用另一个词元，或者在每行的目标里保留第一个结束符。")
+           "换一个词元来填充，或者在每条序列的目标里保留第一个结束符。")
 BECAUSE = Text("that this token ends a sequence is read from its name", "「这个词元表示结束」是从名字判断的")
 TAUGHT = Text("targets that are the end token", "目标里的结束符个数")
 

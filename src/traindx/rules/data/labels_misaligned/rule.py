@@ -73,15 +73,16 @@ LONG = 250  # steps after which a loss near chance is no longer the beginning
 
 CAUSE = Text("The inputs say nothing about their labels: neighbouring rows agree in {agreement}, shuffled labels would in {expected}, "
              "and the loss ({held_out}) is no better than guessing ({chance}).",
-             "输入和标签没有关系：相近样本的一致程度是 {agreement}，打乱标签也有 {expected}；损失 {held_out} 不比瞎猜（{chance}）好。")
+             "输入和标签没有关系：相近样本的标签，一致程度是 {agreement}，把标签打乱也有 {expected}；损失是 {held_out}，"
+             "不比瞎猜（{chance}）好。")
 REDRAWN = Text("The same inputs come with other labels each time: of {again} repeated rows {same} had the same label, chance gives {expected}.",
                "同一个输入每次配的标签都不一样：{again} 次重复中有 {same} 次标签相同，碰巧也有 {expected} 次。")
 FIX = Text("Shuffle inputs and labels with one and the same index array.", "用同一个下标数组打乱输入和标签。")
 AGREE = Text("agreement with the 5 nearest rows", "与最近 5 个样本的一致程度")
 COLUMN = Text("strongest single column, in standard errors", "相关性最强的一列（以标准误计）")
-RELATED = Text("clearly above shuffled labels ({expected})", "应明显高于打乱标签时的 {expected}")
-ABOVE = Text("above 5 where labels depend on a column", "若标签与某列有关，应大于 5")
-HARD = Text("a task that is truly this hard looks the same", "真有这么难的任务看起来也一样")
+RELATED = Text("clearly above shuffled labels ({expected})", "明显高于打乱标签时的 {expected}")
+ABOVE = Text("above 5 where labels depend on a column", "标签与某一列有关时大于 5")
+HARD = Text("a task that is truly this hard looks the same", "任务本身要是真有这么难，看起来也一样")
 
 
 def check(feeding: Feeding, progress: Progress, recording: Recording) -> Iterator[Finding]:

@@ -72,11 +72,12 @@ EXPERIMENT = "finite-inputs"
 
 CAUSE = Text("The {what} of step {step} holds {nans} NaN and {infinities} infinite values (rows {rows} of a batch of {batch}, columns "
              "{columns}), and the loss is not finite from then on.",
-             "第 {step} 步的{what}里有 {nans} 个 NaN、{infinities} 个无穷大（batch 共 {batch} 行，在第 {rows} 行、第 {columns} 列），此后损失不再有限。")
+             "第 {step} 步的{what}里有 {nans} 个 NaN、{infinities} 个无穷大（这个 batch 有 {batch} 行，它们在第 {rows} 行、第 {columns} "
+             "列），此后损失不再是有限数。")
 WORDS = {"input": Text("input", "输入"), "target": Text("target", "目标")}
 FIX = Text("Fill or drop these values before training, and look for the division or logarithm that made them.",
-           "训练前填补或删掉这些值，并找出产生它们的除法或对数。")
-COUNT = Text("values that are not finite", "非有限的数值个数")
+           "训练之前填补或删掉这些值，并找出产生它们的那次除法或对数。")
+COUNT = Text("values that are not finite", "不是有限数的个数")
 
 
 def check(found: list[NonFiniteFed] | None, recording: Recording) -> Iterator[Finding]:

@@ -74,12 +74,12 @@ LARGE = 30.0  # root mean square of a feature
 UNEVEN = 1000.0  # largest over smallest feature scale
 
 CAUSE = Text("The first {layer} gets raw values: the largest feature has a root mean square of {top}, the smallest {low}; {harm}.",
-             "第一个 {layer} 拿到的是原始数值：最大的特征均方根是 {top}，最小的是 {low}；{harm}。")
+             "第一个 {layer} 拿到的是原始数值：各个特征的均方根，最大的是 {top}，最小的是 {low}；{harm}。")
 STUCK = Text("the loss ends at {last}, no better than guessing ({chance})", "损失最后是 {last}，不比瞎猜（{chance}）好")
 HIGH = Text("the first loss is {first}, guessing gives {chance}", "第一步损失是 {first}，瞎猜是 {chance}")
-FIX = Text("Standardise each feature with the training part's mean and standard deviation.", "用训练部分的均值和标准差把每个特征标准化。")
+FIX = Text("Standardise each feature with the training part's mean and standard deviation.", "用训练部分的均值和标准差，把每个特征标准化。")
 TOP = Text("root mean square of the largest feature", "最大特征的均方根")
-RATIO = Text("largest over smallest feature scale", "特征尺度的最大与最小之比")
+RATIO = Text("largest over smallest feature scale", "最大与最小的特征尺度之比")
 ONE = Text("about 1", "约为 1")
 BECAUSE = Text("other faults can keep a loss high as well", "损失居高不下也可能另有原因")
 

@@ -75,13 +75,13 @@ LEAST_ROWS = 5
 LEAST_SHARE = 0.01
 
 CAUSE = Text("{trained} of {distinct} different rows evaluated here ({share} %) had been trained on before.",
-             "这里评估的 {distinct} 个不同样本里，有 {trained} 个（{share} %）先前已经训练过。")
+             "这里评估了 {distinct} 个不同的样本，其中 {trained} 个（{share} %）先前已经训练过。")
 FIX = Text("Split before anything repeats or mixes rows, and keep the index sets apart.",
-           "先划分，再做任何会重复或混合样本的处理，并保证两边的下标不相交。")
+           "先划分，再做会重复或混合样本的处理，并保证两边的下标不相交。")
 NEW_MODEL = Text("Build a new model and a new optimizer for each fold: this one was trained on these rows in an earlier fold.",
                  "每一折都新建模型和优化器：这个模型在前面的折里已经训练过这些样本。")
-SHARED = Text("evaluated rows that training had seen, by content", "评估样本中训练见过的（按内容比较）")
-SAYS = Text("what a row says at least", "一个样本至少包含的信息量")
+SHARED = Text("evaluated rows that training had seen, by content", "评估样本里训练见过的（按内容比较）")
+SAYS = Text("what a row says at least", "一个样本的信息量至少有")
 NONE = Text("none", "没有")
 NO_CHANCE = Text("above 64 bits, equal rows are not chance", "超过 64 bit，相同就不是碰巧")
 SUBSET = Text("every evaluated row was trained on, and no other evaluation uses new rows",

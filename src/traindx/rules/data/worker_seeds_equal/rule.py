@@ -77,9 +77,9 @@ EXPLAINS = ("data/duplicates", "data/same-batch-forever", "curve/overfitting", "
 ACROSS = Text("{generator} begins in the same state in all {workers} workers: they draw the same random numbers side by side.",
               "{generator} 在 {workers} 个 worker 里的起始状态完全相同：它们同时抽着同样的随机数。")
 EPOCHS = Text("{generator} begins in the same state in every epoch: each of the {epochs} epochs repeats the random numbers of the first.",
-              "{generator} 每一轮的起始状态都相同：{epochs} 轮用的都是第一轮的随机数。")
+              "{generator} 每一轮的起始状态都相同：{epochs} 轮抽到的都是第一轮的随机数。")
 FIX = Text("Seed it inside the worker: in worker_init_fn, from torch.utils.data.get_worker_info().seed.",
-           "在 worker 里给它设种子：在 worker_init_fn 中用 torch.utils.data.get_worker_info().seed。")
+           "在 worker 里给它设种子：写在 worker_init_fn 里，用 torch.utils.data.get_worker_info().seed。")
 STATES = Text("states at the start of two workers; of one worker in two epochs", "两个 worker 的起始状态；同一个 worker 两轮的起始状态")
 SAME, OTHER = Text("equal", "相同"), Text("different", "不同")
 PAIR = Text("{0}; {1}", "{0}；{1}")

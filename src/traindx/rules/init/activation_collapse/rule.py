@@ -73,12 +73,12 @@ EXPERIMENT = "he-init"
 
 CAUSE_DIES = Text(
     "Layer outputs vary {factor} times less at {last} than at {first}: the signal is lost on the way, and the loss is stuck.",
-    "各层输出在样本间的差异，到模块 {last} 只剩模块 {first} 的 {factor} 分之一：信号在途中丢失，损失停住不动。")
+    "各层输出在样本间的差异，到 {last} 只剩 {first} 的 {factor} 分之一：信号在途中丢失，损失停住不动。")
 CAUSE_GROWS = Text(
     "Layer outputs vary {factor} times more at {last} than at {first}: the signal explodes on the way, and the loss is stuck.",
-    "{last} 的输出在样本间的差异是 {first} 的 {factor} 倍：信号在途中爆炸，损失停住不动。")
+    "各层输出在样本间的差异，到 {last} 变成 {first} 的 {factor} 倍：信号在途中爆炸，损失停住不动。")
 FIX = Text("Initialise by He's rule (ReLU) or Glorot's (tanh), or put norms between the layers.",
-           "用 He（ReLU）或 Glorot（tanh）初始化，或在层之间加归一化。")
+           "ReLU 用 He 初始化，tanh 用 Glorot 初始化，或者在层与层之间加归一化。")
 SPREADS = Text("standard deviation over samples, layer by layer", "各层输出在样本间的标准差")
 LEVEL_ONE = Text("about level", "大致持平")
 

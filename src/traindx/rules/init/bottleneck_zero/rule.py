@@ -74,9 +74,9 @@ SAMPLES = 64
 NEAR = 0.2
 
 CAUSE = Text("The first loss is {first}, as if all {classes} classes were equally frequent; their shares alone would give {entropy}.",
-             "第一个损失是 {first}，就像 {classes} 个类一样多；只凭占比就能做到 {entropy}。")
+             "第一步的损失是 {first}，就像 {classes} 个类别一样多；只凭占比就能做到 {entropy}。")
 FIX = Text("Set the last layer's bias to the logarithm of the class shares.", "把最后一层的偏置设成类别占比的对数。")
-FIRST = Text("first loss", "第一个损失")
+FIRST = Text("first loss", "第一步的损失")
 
 
 def check(labels: list[Labels], losses: list[LossCall], models: list[ModelSeen]) -> Iterator[Finding]:

@@ -89,15 +89,15 @@ NOTHING_LEARNT = 0.95  # of the first loss
 SAMPLES, STEPS = 500, 32  # over which a unit must be silent; below, rare features look dead
 CAUSE_START = Text(
     "{dead} of {units} units behind this ReLU are zero for every sample from the first step on{bias}; no gradient passes them.",
-    "这个 ReLU 的 {units} 个单元里，有 {dead} 个从第一步起对每个样本都输出零{bias}；梯度过不去。")
+    "这个 ReLU 后面的 {units} 个单元里，有 {dead} 个从第一步起，对每个样本都输出 0{bias}；梯度过不去。")
 CAUSE_LATER = Text(
     "{dead} of {units} units behind this ReLU have become zero for every sample and stay so: their gradient is zero.",
-    "这个 ReLU 的 {units} 个单元里，有 {dead} 个变得对每个样本都输出零，而且一直如此：它们的梯度是零。")
+    "这个 ReLU 后面的 {units} 个单元里，有 {dead} 个变成了对每个样本都输出 0，而且一直如此：它们的梯度是 0。")
 BIAS = Text(" (mean bias {bias:.3g})", "（偏置均值 {bias:.3g}）")
 FIX_START = Text("Start the hidden biases at zero, and the weights at the scale of He initialisation.",
-                 "隐藏层的偏置从零开始，权重按 He 初始化的尺度设定。")
+                 "隐藏层的偏置从 0 开始，权重按 He 初始化的尺度来设。")
 FIX_LATER = Text("Lower the learning rate (or warm it up), or use LeakyReLU.", "调低学习率（或加预热），或换成 LeakyReLU。")
-DEAD = Text("units that were zero for all samples", "对所有样本输出都是零的单元数")
+DEAD = Text("units that were zero for all samples", "对所有样本都输出 0 的单元数")
 SAMPLES_SEEN = Text("samples looked at in that stretch", "这段时间里查看的样本数")
 FEW = Text("a small share", "只占很小一部分")
 

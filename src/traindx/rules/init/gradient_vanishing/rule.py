@@ -78,9 +78,9 @@ MOST = 0.8  # of the looks
 AFTER = 3  # steps: with zeros at the start the first gradients are zero
 CAUSE = Text(
     "The gradient shrinks by a factor of {factor} from the last layers to the first ({name}), and the loss hardly falls.",
-    "从最后几层到最前面的层（{name}），梯度缩小到 {factor} 分之一，损失几乎不降。")
+    "从最后几层传到最前面（{name}），梯度缩小到 {factor} 分之一，损失几乎不降。")
 FIX = Text("Use ReLU-like activations with He initialisation, a norm in front of them, or residual connections.",
-           "用 ReLU 一类的激活函数配 He 初始化，在前面加归一化层，或加残差连接。")
+           "用 ReLU 一类的激活函数，配 He 初始化；在它们前面加归一化层，或者加残差连接。")
 GRADIENTS = Text("gradient (root mean square) of the first and the last layers", "最前与最后几层的梯度（均方根）")
 LOSS = Text("loss over the first and the last tenth of the run", "前十分之一与后十分之一的平均损失")
 ORDER = Text("within a factor of 100", "相差不超过 100 倍")

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx.core.amounts import percent
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.start import PinnedUnits
 from traindx.core.text import Text, number
@@ -75,10 +76,10 @@ LOOKS = 6
 EARLY = 8  # step before which it must have begun: later ones are learnt
 CAUSE = Text(
     "{share} of this hidden {function}'s outputs are pinned at the ends of its range; the mean slope is {slope} of the steepest.",
-    "这个隐藏层 {function} 有 {share} 的输出顶在两端；平均斜率只有最大值的 {slope} 倍。")
+    "这个隐藏层的 {function}，输出有 {share} 顶在两端；平均斜率只有最陡处的 {slope}。")
 FIX = Text("Normalise what goes in, or start with smaller weights (nn.init.xavier_uniform_).",
            "归一化它的输入，或用更小的初始权重（nn.init.xavier_uniform_）。")
-SHARE = Text("outputs within 1 % of the ends", "落在两端 1% 以内的输出")
+SHARE = Text("outputs within 1 % of the ends", "落在两端 1 % 以内的输出")
 INPUT = Text("standard deviation of the input of the activation", "激活函数输入的标准差")
 ABOUT_ONE = Text("about 1", "约为 1")
 
@@ -96,7 +97,7 @@ def check(pinned: list[PinnedUnits] | None, progress: Progress) -> Iterator[Find
 def _finding(first: PinnedUnits, last: PinnedUnits) -> Finding:
     places = [site for site in (first.weight_set_at, first.site, first.made_at) if site]
     return Finding(
-        cause=CAUSE.fill(share=f"{last.pinned:.0%}", function=last.function, slope=number(last.slope, 2)), fix=FIX,
+        cause=CAUSE.fill(share=percent(last.pinned), function=last.function, slope=number(last.slope, 2)), fix=FIX,
         where=places[0] if places else None, also=tuple(places[1:]),
-        evidence=(Evidence(SHARE, f"{last.pinned:.0%}", "< 50%", "rule of thumb", step=last.step),
+        evidence=(Evidence(SHARE, percent(last.pinned), "< 50 %", "rule of thumb", step=last.step),
                   Evidence(INPUT, first.spread, ABOUT_ONE, step=first.step)), first_step=first.step)

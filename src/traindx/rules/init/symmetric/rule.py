@@ -78,7 +78,7 @@ CAUSE = Text(
     "{layer} 的 {units} 个单元都从 {value} 开始，{steps} 步之后仍然相同：它们得到的梯度一样。")
 STUCK = Text(
     "The {units} units of {layer} all start at {value} and have not moved in {steps} steps: their gradient is exactly zero.",
-    "{layer} 的 {units} 个单元都从 {value} 开始，{steps} 步之后丝毫未动：它们的梯度恰好为零。")
+    "{layer} 的 {units} 个单元都从 {value} 开始，{steps} 步之后丝毫未动：它们的梯度恰好是 0。")
 FIX = Text("Draw these weights at random (nn.init.kaiming_normal_, nn.init.xavier_uniform_); keep constants for biases.",
            "随机初始化这些权重（nn.init.kaiming_normal_、nn.init.xavier_uniform_ 等），常数只留给偏置。")
 MOVED = Text("distance the weights have moved", "权重移动的距离")

@@ -80,8 +80,8 @@ POSITIVE = Text("positives are {share} % of the targets, and pos_weight {weight}
 NEGATIVE = Text("positives are {share} % of the targets, and pos_weight {weight} makes them count still more.",
                 "正样本已占目标的 {share} %，pos_weight {weight} 还让它们更受重视。")
 FIX = Text("Weights should fall with the counts: total / (classes * count).", "权重应随频数下降：总数 / (类别数 × 频数)。")
-FIX_POSITIVE = Text("pos_weight is negatives / positives.", "pos_weight 应为 负样本数 / 正样本数。")
-COUNTS = Text("targets seen, by class", "看到的目标，按类别计数")
+FIX_POSITIVE = Text("pos_weight is negatives / positives.", "pos_weight 应当是「负样本数 / 正样本数」。")
+COUNTS = Text("targets seen, by class", "看到的目标（按类别计数）")
 WEIGHTS = Text("weights of these classes", "这些类别的权重")
 FALL = Text("falling as counts rise", "频数越大权重越小")
 CORRELATION = 0.8  # of log weight and log count

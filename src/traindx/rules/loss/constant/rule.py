@@ -79,7 +79,7 @@ CAUSE = Text("The loss is {value} in {count} steps in a row, from step {first} o
              "从第 {first} 步起，损失连续 {count} 步都是 {value}，而学习率是 {rate}。")
 SINGLE = Text(" {op} runs over a dimension of size 1, where it always gives {result}.", "{op} 作用在大小为 1 的维度上，结果永远是 {result}。")
 FIX = Text("Find out why the loss does not depend on the parameters; with a single output use a sigmoid and a binary loss.",
-           "查清损失为什么不取决于参数；只有一个输出时用 sigmoid 和二元损失。")
+           "查清损失为什么和参数无关；只有一个输出时，用 sigmoid 和二元损失。")
 EQUAL = Text("steps in a row with the same loss, to the last digit", "损失逐位相同的连续步数")
 
 

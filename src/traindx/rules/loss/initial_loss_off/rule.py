@@ -75,8 +75,8 @@ FAR = 3.0  # nats above chance; logits of standard deviation 2.4
 NEAR = 1.0
 
 CAUSE = Text("The first {function} is {value}; {classes} classes and no knowledge give {chance}. The logits spread as if by {spread}.",
-             "第一步的 {function} 是 {value}；{classes} 个类别、什么都不知道时应是 {chance}。logits 的散布相当于标准差 {spread}。")
-FIX = Text("Start the last layer small, and normalise what enters it.", "让最后一层从小权重开始，并把它的输入归一化。")
+             "第一步的 {function} 是 {value}；什么都不知道时，{classes} 个类别应是 {chance}。从损失倒推，logits 的标准差有 {spread}。")
+FIX = Text("Start the last layer small, and normalise what enters it.", "让最后一层从较小的权重开始，并归一化它的输入。")
 VALUE = Text("first loss", "第一步的损失")
 
 

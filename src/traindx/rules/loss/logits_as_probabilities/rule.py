@@ -76,12 +76,12 @@ EXPLAINS = ("curve/*", "loss/initial-loss-off", "numeric/gradient-explosion", "i
 EXPERIMENT = "log-softmax-first"
 
 NLL = Text("{function} expects log-probabilities, but its input is {what}.", "{function} 要的是对数概率，送进去的却是{what}。")
-SCORES = Text("raw scores: the exponentials of a row sum to {total}, not to 1", "原始分数：每行取指数再求和是 {total}，不是 1")
+SCORES = Text("raw scores: the exponentials of a row sum to {total}, not to 1", "原始分数：每行取指数再求和，得 {total}，不是 1")
 PROBABILITIES = Text("probabilities, without their logarithm", "没有取对数的概率")
 POSITIVE = Text("positive in places (up to {high})", "有正数（最大 {high}）")
 CLAMPED = Text("log is taken of clamped scores: before the clamp they ran from {low} to {high}, so they are no probabilities, and where the "
                "clamp holds there is no gradient.",
-               "这里对截断过的分数取 log：截断前它们在 {low} 到 {high} 之间，并不是概率；截断的地方没有梯度。")
+               "这里对截断过的分数取 log：截断之前它们在 {low} 到 {high} 之间，并不是概率；截断起作用的地方没有梯度。")
 TARGET = Text("cross_entropy takes a float target as probabilities, but this one goes down to {low}: these are scores.",
               "cross_entropy 把浮点目标当作概率，但这里的目标最小是 {low}：它们是原始分数。")
 FIX = Text("Use cross_entropy on the scores, or put log_softmax in front of {function}.",
@@ -91,7 +91,7 @@ FIX_CLAMP = Text("Use a loss on logits (binary_cross_entropy_with_logits, cross_
 FIX_TARGET = Text("Put a softmax on the target.", "先对目标做 softmax。")
 SUM = Text("largest |ln of the sum of exponentials| of a row of the input", "输入各行「指数之和的对数」的最大绝对值")
 RANGE = Text("range of the values", "取值范围")
-ZERO = Text("0 for log-probabilities", "对数概率应为 0")
+ZERO = Text("0 for log-probabilities", "对数概率是 0")
 UNIT = Text("within 0 .. 1", "在 0 到 1 之间")
 TOLERANCE = 0.05  # in nats; rounding in half precision stays below
 ENOUGH_CALLS = 2

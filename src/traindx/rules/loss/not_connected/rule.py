@@ -80,19 +80,19 @@ EXPLAINS = ("curve/*", "optim/lr-too-low", "loss/constant", "init/gradient-vanis
 
 FLAT = frozenset(("round", "floor", "ceil", "trunc", "sign", "sgn", "heaviside", "round_", "floor_", "sign_", "ceil_"))
 ALL = Text("Backward starts from a tensor that no parameter led to: nothing gets a gradient ({op} cuts the graph).",
-           "反向传播的起点与任何参数都不相连：没有参数能得到梯度（{op} 切断了计算图）。")
+           "反向传播的起点和任何参数都不相连：没有一个参数能得到梯度（{op} 切断了计算图）。")
 SOME = Text("{op} cuts the graph: {names} ({count} trainable elements) run in the forward but never get a gradient.",
-            "{op} 切断了计算图：{names}（{count} 个可训练元素）参与前向，却从来没有梯度。")
+            "{op} 切断了计算图：{names}（{count} 个可训练元素）参与了前向，却从来没有梯度。")
 IN_VAIN = Text("{op} cuts the graph: {name}.step() ran {steps} times, but no gradient has ever come to its parameters.",
                "{op} 切断了计算图：{name}.step() 执行了 {steps} 次，它的参数却从来没有得到过梯度。")
 CHECKPOINT = Text(
     "No input of this checkpointed part requires a gradient, so it is never recomputed: {names} ({count} trainable elements) get no gradient.",
-    "这段 checkpoint 的输入都不需要梯度，所以反向传播时不会重算它：{names}（{count} 个可训练元素）得不到梯度。")
+    "做激活重计算（checkpoint）的这一段，输入都不需要梯度，反向传播时就不会重算它：{names}（{count} 个可训练元素）得不到梯度。")
 FIX_CHECKPOINT = Text("Pass use_reentrant=False (or give it an input that requires a gradient).",
                       "传入 use_reentrant=False（或者让它的某个输入需要梯度）。")
 EMPTY = Text("steps that found no gradient", "没有找到梯度的更新次数")
 STEPS_ASKED = 10
-FIX = Text("Keep the values in torch up to the loss, without {op} in between.", "到损失为止都让数值留在 torch 里，中间不要用 {op}。")
+FIX = Text("Keep the values in torch up to the loss, without {op} in between.", "一直到损失为止，数值都留在 torch 里，中间不要用 {op}。")
 GRADED = Text("backwards after which these parameters had a gradient", "反向传播之后这些参数有梯度的次数")
 ROOT = Text("graph behind the tensor that backward starts from", "反向传播起点背后的计算图")
 SOMETHING = Text("an operation", "某个运算")

@@ -68,11 +68,11 @@ STEP = 2
 EXPLAINS = ("data/class-imbalance", "curve/plateau", "loss/initial-loss-off", "curve/val-better-than-train", "optim/lr-too-low")
 
 CAUSE = Text("{share} % of the targets are the filler {token} at the ends of the rows, and {function} counts them like real ones.",
-             "目标里有 {share} % 是每行末尾的填充 {token}，{function} 把它们和真实目标一样计入。")
+             "目标里有 {share} % 是行末的填充 {token}，{function} 把它们当作真实目标一样计入。")
 FIX = Text("Pass ignore_index={token} to the loss, or mask these places.", "给损失传 ignore_index={token}，或者把这些位置掩掉。")
-SHARE = Text("share of targets in runs of {token} at the ends", "行末连续 {token} 在目标中的占比")
-LOSS_SHARE = Text("their share of the loss", "它们在损失中的占比")
-INPUT = Text("share of the model's input in such runs", "模型输入里这类连续段的占比")
+SHARE = Text("share of targets in runs of {token} at the ends", "行末的连续 {token} 占目标的比例")
+LOSS_SHARE = Text("their share of the loss", "它们占损失的比例")
+INPUT = Text("share of the model's input in such runs", "模型输入里，这样的连续段占的比例")
 LEAST = 0.2
 NONE = "0 %"
 

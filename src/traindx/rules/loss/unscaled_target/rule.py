@@ -78,14 +78,15 @@ LARGE, SMALL = 100.0, 1e-3
 
 CAUSE = Text("The target has mean {mean} and standard deviation {std}, the first predictions have {guess_mean} and {guess_std}; at the end "
              "the loss is still {last}, where always guessing the mean gives {chance}.",
-             "目标的均值是 {mean}，标准差是 {std}；最初的预测是 {guess_mean} 和 {guess_std}。到最后损失仍有 {last}，而一直猜均值是 {chance}。")
+             "目标的均值是 {mean}，标准差是 {std}；最初的预测却是 {guess_mean} 和 {guess_std}。到最后，损失仍有 {last}；一直猜均值，也有 "
+             "{chance}。")
 FIX = Text("Standardise the target with the training part's mean and standard deviation; scale predictions back.",
-           "用训练部分的均值和标准差把目标标准化，预测时再换算回去。")
+           "用训练部分的均值和标准差，把目标标准化；预测时再换算回去。")
 TARGET = Text("target: mean, standard deviation", "目标：均值、标准差")
 GUESS = Text("first predictions: mean, standard deviation", "最初的预测：均值、标准差")
 ONE = Text("0 and 1", "0 和 1")
 LAST = Text("loss at the end", "结束时的损失")
-BELOW = Text("well below {chance}", "应远低于 {chance}")
+BELOW = Text("well below {chance}", "远低于 {chance}")
 
 
 def check(losses: list[LossCall] | None, traces: list[OpTrace] | None, progress: Progress) -> Iterator[Finding]:

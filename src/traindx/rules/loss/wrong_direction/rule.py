@@ -81,9 +81,9 @@ AGREE = 0.8  # share of them that must climb
 CLEAR = 0.1  # mean cosine: below, noise and momentum could do it
 
 CLIMBS = Text("The updates go along the gradient, not against it (mean cosine {cosine}): the loss is pushed up.",
-              "更新顺着梯度走，而不是逆着梯度走（余弦均值 {cosine}）：损失在往上推。")
+              "更新顺着梯度走，而不是逆着梯度走（余弦均值 {cosine}）：是在把损失往上推。")
 NEGATED = Text("{function} enters the backward with weight {weight}: its negative is minimised, so the loss itself is pushed up.",
-               "{function} 进入反向传播时的权重是 {weight}：程序在最小化它的相反数，损失本身在往上推。")
+               "{function} 进入反向传播时的权重是 {weight}：程序在最小化它的相反数，把损失本身往上推。")
 UNSIGNED = Text("What the backward starts from should be maximised (a log-likelihood or a negated error), but it is minimised.",
                 "反向传播的起点本该最大化（对数似然，或取了负号的误差），程序却在最小化它。")
 FIX_UPDATE = Text("Subtract the gradient in the update (p -= lr * g).", "更新时减去梯度（p -= lr * g）。")
@@ -92,8 +92,8 @@ FIX_RATE = Text("Keep the learning rate positive.", "学习率必须为正。")
 FIX_LOSS = Text("Remove the minus in front of the loss.", "去掉损失前面的负号。")
 FIX_SIGN = Text("Minimise the negative log-likelihood, or the error itself.", "应当最小化负对数似然，或误差本身。")
 COSINE = Text("cosine of update and gradient, mean of {count} updates", "更新与梯度的余弦，{count} 次更新的均值")
-WEIGHT = Text("d(backward root) / d(loss)", "d(反向起点) / d(损失)")
-VALUE = Text("the loss, first and last measured", "损失，最早与最近的测量值")
+WEIGHT = Text("d(backward root) / d(loss)", "d(反向传播的起点) / d(损失)")
+VALUE = Text("the loss, first and last measured", "损失：最早和最近的测量值")
 BELOW = Text("below 0", "小于 0")
 ABOVE = Text("above 0", "大于 0")
 FALLING = Text("falling", "下降")

@@ -79,14 +79,15 @@ CAUSE = Text("{count} results of earlier steps ({what}) are still alive with the
              "前面各步的 {count} 个结果（{what}）连同整张计算图都还活着：{kept}每一个都占着那次前向的全部激活。")
 CAUSE_SPENT = Text("About {count} results of earlier steps ({what}) are still tied to their graphs: {kept} "
                    "Their activations are freed, but the chain of nodes grows with every step.",
-                   "前面各步约 {count} 个结果（{what}）还连着计算图：{kept}激活虽已释放，节点链却每一步都在变长。")
+                   "前面各步约 {count} 个结果（{what}）还连着计算图：{kept}激活虽然释放了，节点连成的链却一步比一步长。")
 KEPT_AT = Text("this line keeps them.", "就是这一行留住了它们。")
-KEPT = Text("something keeps them.", "有别处留住了它们。")
+KEPT = Text("something keeps them.", "有什么地方留住了它们。")
 CAUSE_REACH = Text("The backward at step {step} goes through {back} earlier steps: a tensor is carried on from step to step with its "
                    "graph, and retain_graph=True keeps all of it.",
-                   "第 {step} 步的反向传播一直穿过了前面 {back} 步：有张量带着计算图传到下一步，而 retain_graph=True 把它们全都留住了。")
+                   "第 {step} 步的反向传播，穿过了前面的 {back} 步：有张量带着计算图，从一步传到下一步，"
+                   "retain_graph=True 又把计算图全留住了。")
 FIX = Text("Keep a number instead (loss.item()) or cut it off (.detach()); run validation under torch.no_grad().",
-           "改存数值（loss.item()），或者用 .detach() 断开；验证放到 torch.no_grad() 里。")
+           "改成只存数值（loss.item()），或者用 .detach() 断开；验证放到 torch.no_grad() 里做。")
 FIX_REACH = Text("Detach what is carried over (h = h.detach()) and drop retain_graph=True.",
                  "把要传下去的张量断开（h = h.detach()），并去掉 retain_graph=True。")
 WHAT = {"loss": Text("the loss", "损失"), "output": Text("the model's output", "模型输出"), "root": Text("the loss", "损失")}

@@ -74,28 +74,29 @@ EXPLAINS = ()
 MANY = 8  # times the usual elements of an input, from which the input itself is what is unusual (rule of thumb)
 
 CAUSE_TENSOR = Text("One tensor of {asked} was asked for at this line, more than everything else together ({held}){inputs}.",
-                    "这一行要一个 {asked} 的张量，比其余全部加起来（{held}）还大{inputs}。")
-INPUTS = Text("; the model was given {now}, mostly it is {usual}", "；这次模型收到的是 {now}，平时多是 {usual}")
+                    "这一行要一个 {asked} 的张量，比其余的加在一起（{held}）还大{inputs}。")
+INPUTS = Text("; the model was given {now}, mostly it is {usual}", "；这次送进模型的是 {now}，平时多是 {usual}")
 CAUSE_STATES = Text("Weights, gradients and optimizer hold {states} of {resident}; the rest, mostly activations, {rest}. "
                     "Memory ran out in {phase}.",
-                    "权重、梯度和优化器占 {states}（共 {resident}），其余 {rest} 主要是激活。内存在{phase}用完。")
+                    "总共 {resident}，其中权重、梯度和优化器占 {states}；其余 {rest}，主要是激活。内存是在{phase}用完的。")
 CAUSE_PIECES = Text("The allocator holds {reserved}, of which tensors use {used}: {pieces} are in pieces too small for the {asked} asked for.",
-                    "分配器占着 {reserved}，张量只用了 {used}：剩下的 {pieces} 太零碎，放不下所要的 {asked}。")
-PHASE = {"forward": Text("the forward", "前向"), "backward": Text("the backward", "反向"), "step": Text("optimizer.step", "optimizer.step")}
+                    "分配器占着 {reserved}，张量只用了 {used}：剩下的 {pieces} 太零碎，容不下所要的 {asked}。")
+PHASE = {"forward": Text("the forward", "前向时"), "backward": Text("the backward", "反向传播时"), "step": Text("optimizer.step", "优化器更新时")}
 FIX_TENSOR = Text("Look at the shapes of this line first (a missing cut to a longest length, a broadcast, attention over all of it); "
                   "then a smaller batch.",
-                  "先看这一行的形状（有没有漏掉截断长度、意外的广播、对整段做注意力），再考虑减小 batch。")
+                  "先看这一行的形状（是不是忘了截断长度，有没有意外的广播，是不是对整段做了注意力），再考虑减小 batch。")
 FIX_ACTIVATIONS = Text("First halve the batch and accumulate two (it costs nothing); then activation checkpointing, bf16. "
                        "`traindx memory SCRIPT` tells what each gives.",
-                       "先把 batch 减半、累积两次（没有代价），再用激活重计算、bf16。`traindx memory SCRIPT` 会算出各省多少。")
+                       "先把 batch 减半、累积两次（没有代价），再用激活重计算、bf16。`traindx memory SCRIPT` 会算出各能省多少。")
 FIX_STATES = Text("A smaller batch will not help: take a fused or 8-bit optimizer, LoRA, or shard the states (ZeRO, FSDP). "
                   "`traindx memory SCRIPT` tells what each gives.",
-                  "减小 batch 没有用：换 fused 或 8-bit 优化器、用 LoRA，或把状态分片（ZeRO、FSDP）。`traindx memory SCRIPT` 会算出各省多少。")
+                  "减小 batch 没有用：换 fused 或 8-bit 优化器、用 LoRA，或把状态分片（ZeRO、FSDP）。"
+                  "`traindx memory SCRIPT` 会算出各能省多少。")
 FIX_PIECES = Text("Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; then a smaller batch.",
                   "设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True；再考虑减小 batch。")
-ASKED = Text("could not be had", "没要到的内存")
+ASKED = Text("could not be had", "没有要到的内存")
 PARTS = {"parameters": Text("weights and buffers", "权重和缓冲区"), "gradients": Text("gradients", "梯度"),
-         "optimizer": Text("optimizer state", "优化器状态"), "resident": Text("in use in all", "总共占用")}
+         "optimizer": Text("optimizer state", "优化器状态"), "resident": Text("in use in all", "总共占着")}
 
 
 def check(ends: list[OutOfMemory] | None) -> Iterator[Finding]:

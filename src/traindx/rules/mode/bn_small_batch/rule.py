@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx.core.amounts import percent
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.data import LoaderMade
 from traindx.core.observed.mode import BatchNormSeen
@@ -75,10 +76,10 @@ MOST = 0.8  # of the training calls must be so small
 CALLS = 10
 CAUSE = Text(
     "This BatchNorm estimates mean and variance from {values} values per channel (input {shape}) in {share} of its training calls.",
-    "这个 BatchNorm 每个通道只用 {values} 个值估计均值和方差（输入 {shape}），占训练调用的 {share}。")
-FIX = Text("Replace it by GroupNorm or LayerNorm, or train with a larger batch.", "换成 GroupNorm 或 LayerNorm，或加大 batch。")
+    "{share} 的训练调用里，这个 BatchNorm 每个通道只用 {values} 个值来估计均值和方差（输入 {shape}）。")
+FIX = Text("Replace it by GroupNorm or LayerNorm, or train with a larger batch.", "换成 GroupNorm 或 LayerNorm，或者加大 batch。")
 VALUES = Text("values per channel", "每个通道的值的个数")
-CALLS_SEEN = Text("training calls with so few values", "值这么少的训练调用次数")
+CALLS_SEEN = Text("training calls with so few values", "值这么少的训练调用")
 
 
 def check(norms: list[BatchNormSeen] | None, loaders: list[LoaderMade] | None) -> Iterator[Finding]:
@@ -93,7 +94,7 @@ def _finding(norm: BatchNormSeen, few: int, loaders: list[LoaderMade]) -> Findin
     loader = next((each.site for each in loaders if each.batch_size == norm.shape[0]), None)
     places = [site for site in (norm.made_at, norm.site, loader) if site]
     return Finding(
-        cause=CAUSE.fill(values=str(values), shape=str(list(norm.shape)), share=f"{few / norm.calls:.0%}"), fix=FIX,
+        cause=CAUSE.fill(values=str(values), shape=str(list(norm.shape)), share=percent(few / norm.calls)), fix=FIX,
         where=places[0] if places else None, also=tuple(places[1:]),
         evidence=(Evidence(VALUES, values, f">= {FEWEST}", "rule of thumb"), Evidence(CALLS_SEEN, f"{few} / {norm.calls}")),
         first_step=norm.step)

@@ -77,12 +77,12 @@ VALUES = 16  # per channel, below which the batch's own statistics are noise
 WORSE = 1.5  # validation loss over training loss
 CAUSE = Text(
     "This BatchNorm's running statistics are off: its batches lie {gap} std away and have {spread} times the variance (momentum {momentum}).",
-    "这个 BatchNorm 的滑动统计量有偏差：batch 的均值相差 {gap} 个标准差，方差是它的 {spread} 倍（momentum {momentum}）。")
+    "这个 BatchNorm 的滑动统计量不准：各个 batch 的均值和它相差 {gap} 个标准差，方差是它的 {spread} 倍（momentum = {momentum}）。")
 FIX = Text("Use a momentum near 0.1; here it is the weight of the new batch. Or re-estimate with update_bn before eval.",
-           "把 momentum 设在 0.1 左右（它是新 batch 的权重），或在评估前用 update_bn 重新估计。")
+           "把 momentum 设在 0.1 左右（在这里，它是新 batch 所占的权重），或者在评估之前用 update_bn 重新估计。")
 GAP = Text("distance of the batch mean from the running mean, in standard deviations", "batch 均值与滑动均值之差（以标准差计）")
 RATIO = Text("batch variance over running variance", "batch 方差与滑动方差之比")
-LOSSES = Text("validation loss / training loss at the end", "结束时的验证损失 / 训练损失")
+LOSSES = Text("validation loss / training loss at the end", "结束时，验证损失 / 训练损失")
 
 
 def check(gaps: list[NormGap] | None, passes: list[ForwardPass] | None, recording: Recording) -> Iterator[Finding]:

@@ -77,21 +77,21 @@ EXPERIMENT = "same-input-twice"
 REPEATED = 0.6  # of the forwards got the very input of the one before: Monte Carlo dropout
 CAUSE = Text(
     "{function} drops {rate} of the values here although {module} is in eval mode: each call predicts something else.",
-    "{module} 已经处于推理模式，{function} 在这里仍丢弃 {rate} 的值：预测每次都不同。")
+    "{module} 已经处于推理模式，{function} 在这里仍然丢弃值（比例 {rate}）：同一个输入，每次预测都不同。")
 CAUSE_MASK = Text(
     "A random mask zeroes hidden values here although {module} is in eval mode: predictions change from call to call.",
-    "{module} 已经处于推理模式，这里的随机掩码仍把一部分隐藏值清零：预测每次都不同。")
+    "{module} 已经处于推理模式，这里的随机掩码仍然把一部分隐藏值清零：同一个输入，每次预测都不同。")
 FIX = Text("Give {function} training=self.training, or use an nn.Dropout module.",
            "给 {function} 传 training=self.training，或改用 nn.Dropout 模块。")
 FIX_ATTENTION = Text("Pass dropout_p=self.p if self.training else 0.0.",
                      "改成 dropout_p=self.p if self.training else 0.0。")
 FIX_MASK = Text("Apply the mask only where self.training holds, or use nn.Dropout.",
                 "只在 self.training 为真时使用掩码，或改用 nn.Dropout。")
-FORWARDS = Text("forwards in eval mode with this dropout at work", "推理模式下仍触发该 dropout 的前向次数")
+FORWARDS = Text("forwards in eval mode with this dropout at work", "推理模式下，这个 dropout 仍起作用的前向次数")
 
 
-MASK_SEEN = Text("evaluation passes, looked at op by op, with this mask", "逐个算子查看过的评估中，出现该掩码的次数")
-BECAUSE = Text("a random mask on hidden units in eval mode may be meant.", "在推理模式下给隐藏单元加随机掩码，也可能是有意的。")
+MASK_SEEN = Text("evaluation passes, looked at op by op, with this mask", "逐个运算看过的评估里，出现这个掩码的次数")
+BECAUSE = Text("a random mask on hidden units in eval mode may be meant.", "也可能有意在推理模式下给隐藏单元加随机掩码。")
 UNIFORM = frozenset(("rand", "rand_like", "uniform_"))
 BERNOULLI = frozenset(("bernoulli", "bernoulli_"))
 COMPARED = frozenset(("lt", "le", "gt", "ge", "__lt__", "__le__", "__gt__", "__ge__", "less", "greater"))

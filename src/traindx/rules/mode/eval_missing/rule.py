@@ -89,7 +89,7 @@ EXPERIMENT = "eval-in-validation"
 
 CAUSE = Text(
     "{model} is evaluated here in train mode: {layers}. {grad}eval() was not in force.",
-    "{model} 在这里做评估，却处于训练模式：{layers}。{grad}eval() 没有生效。")
+    "{model} 在这里做评估，却处于训练模式：{layers}。{grad}这时 eval() 没有生效。")
 DROPS = Text("dropout drops values at random", "dropout 在随机丢弃")
 BATCHES = Text("BatchNorm uses the batch's own statistics and updates the running ones",
                "BatchNorm 用当前 batch 的统计量，还在更新滑动统计量")
@@ -97,13 +97,13 @@ BOTH = Text("dropout drops values at random, and BatchNorm uses the batch's own 
             "dropout 在随机丢弃，BatchNorm 用当前 batch 的统计量，还在更新滑动统计量")
 NO_GRAD = Text("Switching off gradients does not switch these layers. ", "关掉梯度并不会切换这些层。")
 FIX = Text("Call model.eval() before this pass and model.train() when training goes on.",
-           "在这次评估之前调用 model.eval()，继续训练时再调用 model.train()。")
-FORWARDS = Text("evaluation forwards with these layers in train mode", "这些层处于训练模式的评估前向次数")
+           "评估之前调用 model.eval()，继续训练时再调用 model.train()。")
+FORWARDS = Text("evaluation forwards with these layers in train mode", "评估时这些层处于训练模式的前向次数")
 DROPOUTS = Text("dropouts active in such a forward", "这样一次前向里起作用的 dropout 数")
 NORMS = Text("BatchNorms on batch statistics in such a forward", "这样一次前向里使用 batch 统计量的 BatchNorm 数")
 NONE = Text("none", "没有")
 BECAUSE = Text("no loss without gradient followed these forwards; that they evaluate is told by when they come.",
-               "这些前向之后没有不求梯度的损失；判断它们是评估，依据的是出现的时机。")
+               "这些前向之后，没有算过不带梯度的损失；说它们是评估，依据的是出现的时机。")
 
 
 def check(evaluation: EvaluationPasses) -> Iterator[Finding]:

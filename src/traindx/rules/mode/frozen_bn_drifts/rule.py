@@ -77,10 +77,11 @@ LOOKS = 4
 DRIFT = 0.1  # standard deviations; rule of thumb: the noise of small batches stays below
 CAUSE = Text(
     "{count} BatchNorms of {model} ({names}) are frozen, but run in train mode: their running means moved by {moved} std.",
-    "{model} 里有 {count} 个 BatchNorm（{names}）已冻结，却处于训练模式：滑动均值移动了 {moved} 个标准差。")
+    "{model} 里有 {count} 个 BatchNorm（{names}）已经冻结，却处于训练模式：滑动均值移动了 {moved} 个标准差。")
 FIX = Text("Call eval() on the frozen part after every train().", "每次 train() 之后，对冻结的部分调用 eval()。")
-MOVED = Text("median change of the running means since the first look, in standard deviations", "滑动均值自首次查看以来变化的中位数（以标准差计）")
-FROZEN = Text("frozen parameter tensors around them, all unchanged", "周围冻结的参数张量数，全都没变")
+MOVED = Text("median change of the running means since the first look, in standard deviations",
+             "从第一次查看以来，滑动均值变化的中位数（以标准差计）")
+FROZEN = Text("frozen parameter tensors around them, all unchanged", "它们周围冻结的参数张量数（全都没有变）")
 
 
 def check(norms: list[FrozenNorms] | None) -> Iterator[Finding]:

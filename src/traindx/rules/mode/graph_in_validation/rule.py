@@ -75,9 +75,9 @@ STEP = 6
 
 FEWEST = 3  # forwards; a single look costs little
 CAUSE = Text("{model} is evaluated here with gradients on: {count} forwards built a graph, and no backward followed.",
-             "{model} 在这里做评估时开着梯度：{count} 次前向建立了计算图，之后没有 backward。")
-FIX = Text("Wrap the pass in torch.no_grad() or torch.inference_mode().", "用 torch.no_grad() 或 torch.inference_mode() 包住它。")
-FORWARDS = Text("evaluation forwards with a graph", "建立了计算图的评估前向次数")
+             "{model} 在这里做评估，却开着梯度：{count} 次前向建了计算图，之后都没有反向传播。")
+FIX = Text("Wrap the pass in torch.no_grad() or torch.inference_mode().", "用 torch.no_grad() 或 torch.inference_mode() 包住这次评估。")
+FORWARDS = Text("evaluation forwards with a graph", "评估时建了计算图的前向次数")
 
 
 def check(evaluation: EvaluationPasses) -> Iterator[Finding]:

@@ -84,13 +84,13 @@ FORWARDS = 4
 SHARE = 0.5  # of the forwards since the first; a cache that is filled now and then stays below
 CAUSE_WEIGHTS = Text(
     "{name} with {weights} trainable values is built here in {count} of {total} forwards: new random weights each time.",
-    "{name} 带有 {weights} 个可训练的值，却在 {total} 次前向里的 {count} 次于此新建：每次都是新的随机权重。")
+    "{total} 次前向里有 {count} 次，在这里新建了 {name}，它带有 {weights} 个可训练的值：每次都是新的随机权重。")
 CAUSE_DROPOUT = Text(
     "{name} is built here in {count} of {total} forwards, so it is always in train mode: eval() cannot reach it.",
-    "{name} 在 {total} 次前向里的 {count} 次于此新建，所以永远处于训练模式：eval() 到不了它。")
+    "{total} 次前向里有 {count} 次，在这里新建了 {name}，它因此永远处于训练模式：eval() 到不了它。")
 FIX = Text("Build it once in __init__ and call it in forward.", "在 __init__ 里建一次，在 forward 里调用。")
 BUILT = Text("forwards that built it", "新建它的前向次数")
-EVAL = Text("of them in eval mode, with the dropout at work", "其中处于推理模式、dropout 仍起作用的次数")
+EVAL = Text("of them in eval mode, with the dropout at work", "其中处于推理模式、dropout 却仍起作用的次数")
 
 
 def check(built: list[ModuleBuilt] | None) -> Iterator[Finding]:

@@ -74,10 +74,10 @@ IN_STEP = 0.5  # of the steps since it first ran: it takes part in the training 
 FEWEST = 5  # of them, each with such a forward: many batches after one step are an evaluation
 CAUSE = Text(
     "{model} learns nothing and only sets targets, yet it runs here in train mode: its dropout is at work.",
-    "{model} 自己不学习，只提供目标，但它在这里处于训练模式：dropout 在起作用。")
+    "{model} 自己不学习，只提供目标，在这里却处于训练模式：dropout 在起作用。")
 FIX = Text("Call eval() on it after it is made, and after every train() of a module that holds it.",
-           "建好之后对它调用 eval()；包含它的模块每次调用 train() 之后，再调用一次。")
-FORWARDS = Text("forwards in train mode, none followed by a backward", "训练模式下的前向次数，之后都没有 backward")
+           "建好之后就对它调用 eval()；包含它的模块每次调用 train()，之后都要再调用一次。")
+FORWARDS = Text("forwards in train mode, none followed by a backward", "训练模式下的前向次数，之后都没有反向传播")
 DROPOUTS = Text("dropouts active in such a forward", "这样一次前向里起作用的 dropout 数")
 BECAUSE = Text("a noisy teacher may be meant.", "也可能是有意让教师带噪声。")
 

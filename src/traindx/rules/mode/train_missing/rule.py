@@ -86,17 +86,17 @@ SHARE = 0.25  # rule of thumb: of the steps after the first switch; recipes that
 STEPS = 4  # fewer steps in eval mode prove nothing
 CAUSE = Text(
     "{model} was set to eval mode here and then trained for {steps} steps in that mode: {layers}.",
-    "{model} 在这里切到推理模式，之后又在该模式下训练了 {steps} 步：{layers}。")
+    "{model} 在这里切到了推理模式，之后就在推理模式下训练了 {steps} 步：{layers}。")
 DROP = Text("dropout no longer acts", "dropout 不再起作用")
 NORM = Text("BatchNorm no longer follows its batches", "BatchNorm 不再跟随 batch")
 BOTH = Text("dropout no longer acts and BatchNorm no longer follows its batches", "dropout 不再起作用，BatchNorm 也不再跟随 batch")
 FIX = Text("Call model.train() before training goes on: at the top of the training loop, or at the end of the evaluation.",
            "继续训练之前调用 model.train()：放在训练循环开头，或评估函数末尾。")
-IN_EVAL = Text("training steps in eval mode", "推理模式下的训练步数")
-IN_TRAIN = Text("training steps in train mode since the first of them", "从那时起，训练模式下的训练步数")
-ALL = Text("all steps", "所有步")
+IN_EVAL = Text("training steps in eval mode", "在推理模式下的训练步数")
+IN_TRAIN = Text("training steps in train mode since the first of them", "从那时起，在训练模式下的训练步数")
+ALL = Text("all steps", "全部训练步")
 BECAUSE = Text("the model was in eval mode from the first step on: a function that evaluates had run before it.",
-               "从第一步起模型就在推理模式：在那之前跑过一次评估函数。")
+               "从第一步起，模型就处于推理模式：在那之前跑过一个做评估的函数。")
 
 
 def check(trained: list[TrainedInMode], passes: list[ForwardPass] | None, windows: list[Window] | None) -> Iterator[Finding]:

@@ -82,16 +82,17 @@ RISKY = frozenset(("div", "__truediv__", "__rtruediv__", "true_divide", "log", "
 ADAPTIVE = ("Adam", "RMSprop", "Adagrad", "Adadelta", "RAdam", "NAdam", "Adamax")
 
 SMALL = Text("{value} is 0 in fp16: {name} guards nothing there, and a division, logarithm or root by 0 follows.",
-             "{value} 在 fp16 里就是 0：{name} 起不到保护作用，后面就会除以 0，或对 0 取对数、开方。")
-BIG = Text("{value} is infinite in fp16, and {name} makes NaN or infinity of it.", "{value} 在 fp16 里是无穷大，{name} 会由它得到 NaN 或无穷大。")
+             "{value} 在 fp16 里就是 0：{name} 起不到保护作用，接着就会除以 0，或者对 0 取对数、开方。")
+BIG = Text("{value} is infinite in fp16, and {name} makes NaN or infinity of it.",
+           "{value} 在 fp16 里是无穷大，{name} 用了它，得到的就是 NaN 或无穷大。")
 ADAM = Text("{optimizer} holds fp16 weights, and its eps of {value} is 0 in fp16: where a gradient is 0 it divides 0 by 0.",
-            "{optimizer} 里的权重是 fp16，而它的 eps = {value} 在 fp16 里是 0：梯度为 0 的地方就成了 0 除以 0。")
+            "{optimizer} 里的权重是 fp16，而它的 eps（{value}）在 fp16 里是 0：梯度为 0 的地方，就成了 0 除以 0。")
 FIX = Text("Use a constant that fp16 can hold (eps of 1e-4 to 1e-7, torch.finfo(x.dtype).min for masks), or do this part in fp32.",
-           "换一个 fp16 表示得了的常数（eps 取 1e-4 到 1e-7，掩码用 torch.finfo(x.dtype).min），或者让这部分用 fp32。")
+           "换一个 fp16 能表示的常数（eps 取 1e-4 到 1e-7，掩码用 torch.finfo(x.dtype).min），或者让这部分用 fp32。")
 ADAM_FIX = Text("Keep the weights in fp32 and use autocast; if they must be fp16, set eps to 1e-4.",
                 "权重保持 fp32，用 autocast；一定要用 fp16 权重，就把 eps 设为 1e-4。")
 CONSTANT = Text("the constant, and what it is in fp16", "这个常数，以及它在 fp16 里的值")
-LOW = Text("smallest guarded value seen", "看到的最小的受保护值")
+LOW = Text("smallest guarded value seen", "受它保护的值里，看到的最小值")
 
 
 def check(traces: list[OpTrace] | None, summary: FiniteSummary | None, optimizers: list[OptimizerMade] | None,

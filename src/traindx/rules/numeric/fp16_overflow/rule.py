@@ -76,15 +76,16 @@ NEAR = 20_000.0  # a finite neighbour of the infinite elements: a product by a c
 HIDDEN = Text(
     "In step {step} {count} elements of the result of {op} went beyond 65504, the largest number of fp16, and became infinite; the loss stayed "
     "finite, but these samples no longer count as they should.",
-    "第 {step} 步，{op} 的结果有 {count} 个元素超过了 fp16 的最大值 65504，变成无穷大；损失看着正常，但这些样本已经起不到该起的作用。")
+    "第 {step} 步，{op} 的结果有 {count} 个元素超过了 fp16 的最大值 65504，变成了无穷大；损失看着正常，可是这些样本已经起不到该起的作用。")
 CAUSE = Text("In step {step} {op} went beyond 65504, the largest number of fp16, and became infinite.",
-             "第 {step} 步，{op} 的结果超过了 fp16 的最大值 65504，变成无穷大。")
+             "第 {step} 步，{op} 的结果超过了 fp16 的最大值 65504，变成了无穷大。")
 CARRIED = Text("In step {step} {op} received infinite fp16 numbers: an operation in fp16 just before it went beyond 65504.",
                "第 {step} 步，{op} 收到了无穷大的 fp16 数：就在它之前，有一个 fp16 运算超过了 65504。")
-FIX = Text("Use bfloat16, do {op} in fp32, or scale its operands down before it.", "改用 bfloat16，或让 {op} 用 fp32 计算，或先把输入缩小。")
+FIX = Text("Use bfloat16, do {op} in fp32, or scale its operands down before it.",
+           "改用 bfloat16，或者用 fp32 计算 {op}，或者先把它的输入缩小。")
 BECAUSE = Text("the infinite operand was seen, the operation that made it was not", "看到了无穷大的输入，没有看到产生它的那个运算")
-RANGE = Text("range of the result, computed again in fp32", "用 fp32 重算的结果范围")
-FINITE = Text("range of the finite operand values", "输入中正常数值的范围")
+RANGE = Text("range of the result, computed again in fp32", "用 fp32 重算，结果的范围")
+FINITE = Text("range of the finite operand values", "输入里有限数的范围")
 
 
 def check(checks: FiniteChecks, traces: list[OpTrace] | None) -> Iterator[Finding]:

@@ -86,10 +86,13 @@ NEAR_FLOOR = 0.2  # of the first loss: below it small gradients are natural
 CAUSE = Text(
     "In fp16 {zero} % of the gradient elements of the affected tensors ({count} of {all}) are exactly 0 and most of the others lie "
     "below 6e-5, where fp16 loses its bits: without loss scaling the gradient underflows.",
-    "在受影响的张量里（{all} 个中有 {count} 个），{zero} % 的梯度元素恰好是 0，其余大多小于 6e-5，fp16 在那里只剩几位精度：没有损失缩放，梯度下溢了。")
-FIX = Text("Scale the loss with torch.amp.GradScaler, or use bfloat16 instead of float16.", "用 torch.amp.GradScaler 做损失缩放，或者用 bfloat16 代替 float16。")
+    "受影响的张量（{all} 个里有 {count} 个）里，{zero} % 的梯度元素在 fp16 里恰好是 0，其余大多小于 6e-5，fp16 到了那里就一位位地丢精度："
+    "没有损失缩放，梯度下溢了。")
+FIX = Text("Scale the loss with torch.amp.GradScaler, or use bfloat16 instead of float16.",
+           "用 torch.amp.GradScaler 做损失缩放，或者改用 bfloat16。")
 ZERO = Text("elements that are exactly 0 in affected tensors", "受影响张量中恰好为 0 的元素")
-LEFT = Text("of the others, elements on fp16's grid below its smallest normal number", "其余元素中，落在 fp16 最小正规数以下的网格上的比例")
+LEFT = Text("of the others, elements on fp16's grid below its smallest normal number",
+            "其余元素里，落在 fp16 最小正规数以下那段格点上的比例")
 SCALED = Text("almost none with loss scaling", "做了损失缩放时几乎没有")
 
 

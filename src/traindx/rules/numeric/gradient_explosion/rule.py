@@ -88,16 +88,16 @@ AHEAD = 20  # steps in which the loss must follow
 CAUSE = Text(
     "In step {step} the gradient norm was {norm}, {times} times its usual {usual}; the loss had been {before} until then and is {after} "
     "after that step.",
-    "第 {step} 步的梯度范数是 {norm}，是平时 ({usual}) 的 {times} 倍；在此之前损失是 {before}，走完这一步变成 {after}。")
+    "第 {step} 步的梯度范数是 {norm}，是平时（{usual}）的 {times} 倍；在此之前损失是 {before}，走完这一步变成 {after}。")
 CAUSE_START = Text(
     "The gradient norm was {norm} from the start (step {step}) with a loss of {before}; after that step the loss is {after}.",
     "从一开始（第 {step} 步）梯度范数就是 {norm}，而损失只有 {before}；走完这一步，损失变成 {after}。")
 FIX = Text("Clip the gradient norm between backward and step (clip_grad_norm_), or lower the learning rate.",
            "在 backward 和 step 之间裁剪梯度范数（clip_grad_norm_），或者调低学习率。")
 BECAUSE = Text("the loss followed the gradient; that the length of this step did the harm would be proved by clipping it",
-               "损失是跟着梯度变坏的；要证实祸首是这一步太长，需要把它裁剪掉再跑一次")
+               "损失是跟着梯度变坏的；祸首是不是这一步太长，要裁剪之后再跑一次才能证实")
 NORM = Text("gradient norm", "梯度范数")
-LOSS = Text("loss before and after", "之前与之后的损失")
+LOSS = Text("loss before and after", "这一步之前和之后的损失")
 USUAL = Text("about {usual}", "约 {usual}")
 
 

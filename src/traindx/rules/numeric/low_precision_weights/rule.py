@@ -81,11 +81,11 @@ NEAR_PEAK = 0.3  # share of the largest learning rate: below, weights are meant 
 CAUSE = Text(
     "The optimizer's weights are {dtype}: {share} % of the elements that had a gradient did not change a single bit within {steps} steps, "
     "for their updates are below half a unit in the last place.",
-    "优化器里的权重是 {dtype}：有梯度的元素中，{share} % 在 {steps} 步之内一个比特都没变，因为更新量小于最后一位的一半。")
+    "优化器里的权重是 {dtype}：有梯度的元素里，{share} % 在 {steps} 步之内一个比特也没有变，因为更新量不到最后一位的一半。")
 FIX = Text("Keep the weights in fp32 and use autocast, or an optimizer with an fp32 master copy.",
            "权重保持 fp32 并使用 autocast，或者用带 fp32 主权重的优化器。")
 SHARE = Text("elements with a gradient that stayed bit-equal over a window of steps (median of the windows)",
-             "有梯度、却在一段步数内逐比特不变的元素比例（取各段的中位数）")
+             "有梯度、却在一段训练里逐位不变的元素比例（各段的中位数）")
 
 
 def check(windows: list[StuckWeights], optimizers: list[OptimizerMade] | None, models: list[ModelSeen] | None) -> Iterator[Finding]:

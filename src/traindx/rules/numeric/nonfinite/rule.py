@@ -88,47 +88,51 @@ REASONS: dict[str, tuple[Text, Text]] = {
         "查清 {op} 的输入为什么会是负数；如果只是舍入误差，就把它 clamp 到一个很小的正数。")),
     "overflow": (Text("beyond the largest number of its dtype", "的结果超出了该类型能表示的最大值"), Text(
         "Bound the operand of {op} (clamp it, subtract the row's maximum, or stay in log space with logsumexp).",
-        "限制 {op} 的输入：先 clamp，或减去每行的最大值，或用 logsumexp 留在对数空间里计算。")),
+        "限制 {op} 的输入：先 clamp，或减去每行的最大值，或用 logsumexp 一直在对数空间里算。")),
     "half": (Text("beyond 65504, the largest number of fp16", "的结果超过了 65504，也就是 fp16 的最大值"), Text(
         "Do {op} in fp32 or bf16, or scale its operands down first.", "用 fp32 或 bf16 计算 {op}，或者先把输入缩小。")),
-    "edge": (Text("at the edge of its domain", "的输入落在定义域的边缘"), Text(
+    "edge": (Text("at the edge of its domain", "的输入落在定义域的边上"), Text(
         "Clamp the operand of {op} a little inside its domain, for example to [-1 + 1e-6, 1 - 1e-6].",
         "把 {op} 的输入 clamp 到定义域里面一点，例如 [-1 + 1e-6, 1 - 1e-6]。")),
-    "empty-row": (Text("over a row in which every entry is -inf (all masked)", "遇到整行都是 -inf（全被遮住）"), Text(
+    "empty-row": (Text("over a row in which every entry is -inf (all masked)", "遇到整行都是 -inf（全部掩掉了）"), Text(
         "Leave at least one entry of each row unmasked, or leave rows out that are masked entirely.",
-        "每一行至少留下一个没遮住的位置，或者把整行都遮住的样本排除掉。")),
+        "每一行至少留下一个没有掩掉的位置，或者不用整行都掩掉的样本。")),
     "single": (Text("over a single value", "只有一个值可算"), Text(
-        "An unbiased spread needs two values: use correction=0, or skip groups of one.", "无偏的标准差至少要两个值：用 correction=0，或跳过只有一个值的组。")),
-    "ignored": (Text("over no target at all (every one is ignored)", "没有一个有效目标（全部忽略了）"), Text(
-        "Skip batches in which every target is ignored.", "目标全部忽略的 batch 应当跳过。")),
+        "An unbiased spread needs two values: use correction=0, or skip groups of one.",
+        "无偏的标准差至少要两个值：用 correction=0，或者跳过只有一个值的组。")),
+    "ignored": (Text("over no target at all (every one is ignored)", "拿到的目标全部忽略了"), Text(
+        "Skip batches in which every target is ignored.", "目标全部忽略的 batch，跳过不用。")),
     "factor": (Text("with an operand that is NaN or infinite already", "的输入已经是 NaN 或无穷大"), Text(
         "Look at the lines that lead to this operand; no gradient flows there, so they are outside the graph.",
-        "检查产生这个输入的那几行；那里没有梯度流过，所以不在计算图里。")),
-    "": (Text("of finite numbers", "的输入都正常"), Text("Look at the range of the operand of {op}.", "检查 {op} 的输入范围。")),
+        "检查产生这个输入的那几行；没有梯度经过那里，它们在计算图之外。")),
+    "": (Text("of finite numbers", "的输入全是有限数"), Text("Look at the range of the operand of {op}.", "检查 {op} 的输入范围。")),
 }
-FORWARD = Text("The loss became {value} in step {step}: {op} {what}.", "第 {step} 步损失变成 {value}：{op} {what}。")
+FORWARD = Text("The loss became {value} in step {step}: {op} {what}.", "第 {step} 步，损失变成了 {value}：{op} {what}。")
 BACKWARD = Text(
     "In step {step} the loss was finite ({value}) but gradients were not: {op} {what}, {slope}; a where() or a mask can hide this in forward, never in backward.",
-    "第 {step} 步损失正常（{value}），梯度却不正常：{op} {what}，{slope}；where() 或掩码在前向能藏住它，在反向藏不住。")
+    "第 {step} 步的损失是有限数（{value}），梯度却不是：{op} {what}，{slope}；where() 或掩码在前向能藏住它，在反向传播时藏不住。")
 SLOPE = Text("where its slope is infinite", "那里的斜率是无穷大")
 UNNAMED = {
-    "forward": Text("The loss became {value} in step {step}; the operation that made it could not be told.", "第 {step} 步损失变成 {value}；没能认出是哪一个运算造成的。"),
+    "forward": Text("The loss became {value} in step {step}; the operation that made it could not be told.",
+                    "第 {step} 步，损失变成了 {value}；没能认出是哪一个运算造成的。"),
     "backward": Text("In step {step} the loss was finite ({value}) but the gradients of {names} were not.",
-                     "第 {step} 步损失正常（{value}），但 {names} 的梯度不正常。"),
-    "step": Text("Weights ({names}) became NaN or infinite in the optimizer's step {step}.", "第 {step} 步优化器更新之后，参数 {names} 变成了 NaN 或无穷大。"),
-    "input": Text("The loss became {value} in step {step} because the data held NaN or infinity.", "第 {step} 步损失变成 {value}，因为数据里就有 NaN 或无穷大。"),
+                     "第 {step} 步的损失是有限数（{value}），{names} 的梯度却不是。"),
+    "step": Text("Weights ({names}) became NaN or infinite in the optimizer's step {step}.",
+                 "第 {step} 步，优化器更新之后，权重 {names} 变成了 NaN 或无穷大。"),
+    "input": Text("The loss became {value} in step {step} because the data held NaN or infinity.",
+                  "第 {step} 步，损失变成了 {value}，因为数据里就有 NaN 或无穷大。"),
 }
 UNNAMED_FIX = Text("Run this step again with torch.autograd.set_detect_anomaly(True) and look at the operand of the operation that it names.",
                    "打开 torch.autograd.set_detect_anomaly(True) 重跑这一步，检查它点名的那个运算的输入。")
-DATA_FIX = Text("Clean the data, or mask the missing values before they enter the model.", "清洗数据，或者在缺失值进入模型之前把它们遮掉。")
-STEP_FIX = Text("Check the learning rate, the optimizer's eps and the dtype of the weights.", "检查学习率、优化器的 eps 和参数的数据类型。")
+DATA_FIX = Text("Clean the data, or mask the missing values before they enter the model.", "清洗数据，或者在缺失值进入模型之前把它们掩掉。")
+STEP_FIX = Text("Check the learning rate, the optimizer's eps and the dtype of the weights.", "检查学习率、优化器的 eps 和权重的数据类型。")
 AFTER_GROWTH = Text("the loss had grown {times} times before: the numbers overflowed at the end of a divergence",
-                    "损失在此之前已经涨了 {times} 倍：这是发散到最后的上溢")
-NEAR = Text("the line was found by the kind of the operation", "行号是按运算的种类找到的")
-NO_LINE = Text("the operation's own line is not known", "不知道该运算自己在哪一行")
-OPERAND = Text("range of the finite operand values of {op}", "{op} 输入中正常数值的范围")
-BAD = Text("elements of the operand that are wrong", "输入中出问题的元素个数")
-BAD_STEPS = Text("steps with a non-finite loss or gradient", "损失或梯度不正常的步数")
+                    "在此之前，损失已经涨了 {times} 倍：这是发散到最后的上溢")
+NEAR = Text("the line was found by the kind of the operation", "这一行是按运算的种类找到的")
+NO_LINE = Text("the operation's own line is not known", "不知道这个运算本身在哪一行")
+OPERAND = Text("range of the finite operand values of {op}", "{op} 的输入里，有限数的范围")
+BAD = Text("elements of the operand that are wrong", "输入里出问题的元素个数")
+BAD_STEPS = Text("steps with a non-finite loss or gradient", "损失或梯度不是有限数的步数")
 NONE = Text("none", "没有")
 
 

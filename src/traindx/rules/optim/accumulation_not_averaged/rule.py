@@ -85,11 +85,13 @@ EXPERIMENT = "divide-lr"
 
 CAUSE = Text(
     "{k} mean losses are added up for each step without division: the gradient is {factor} times the mean's, as if lr were {factor} times larger.",
-    "每一步把 {k} 个平均损失直接相加，没有除以次数：梯度是平均值的 {factor} 倍，等于学习率放大了 {factor} 倍。")
-FIX = Text("Divide the loss by {k} before backward(), or divide the learning rate.", "在 backward() 之前把损失除以 {k}，或把学习率除以 {k}。")
+    "每一步把 {k} 个平均损失直接相加，没有除以次数：梯度是平均值的 {factor} 倍，等于学习率也放大到 {factor} 倍。")
+FIX = Text("Divide the loss by {k} before backward(), or divide the learning rate.",
+           "在 backward() 之前把损失除以 {k}，或者把学习率除以 {k}。")
 BACKWARDS = Text("backwards in a step", "每一步的反向传播次数")
 FACTOR = Text("sum of the losses' weights in a step", "一步之内各损失系数之和")
-WELL = Text("the loss falls well all the same: the learning rate may have been chosen for the sum", "损失照样降得很好：学习率可能就是按求和来选的")
+WELL = Text("the loss falls well all the same: the learning rate may have been chosen for the sum",
+            "损失照样降得很好：学习率也许就是按求和来定的")
 # these divide by the gradient's own size
 SCALE_FREE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop", "SparseAdam", "Adafactor", "LBFGS")
 FEWEST, SHARE = 3, 0.5

@@ -84,8 +84,8 @@ AFTER = Text("{function} runs after the step that used the gradients ({count} of
 BEFORE = Text("{function} runs before backward() has made the gradients ({count} of {calls} calls): it changes nothing.",
               "{function} 在 backward() 算出梯度之前就执行了（{calls} 次调用里有 {count} 次）：什么也没裁到。")
 FIX = Text("Move the clip between backward() and step().", "把裁剪移到 backward() 和 step() 之间。")
-USELESS = Text("clips that acted on no gradient of a coming step", "没有作用于后续更新的裁剪次数")
-NORM = Text("largest norm that went past it", "未能裁到的最大范数")
+USELESS = Text("clips that acted on no gradient of a coming step", "没有裁到任何后续更新所用梯度的裁剪次数")
+NORM = Text("largest norm that went past it", "漏过去的最大范数")
 CALLS_ASKED, SHARE = 3, 0.8
 
 

@@ -70,7 +70,7 @@ LEVEL = "note"
 STEP = 4
 
 CAUSE = Text("In {share} % of the steps the gradient norm is more than {times} times the limit {limit} (median {norm}): the clip sets the step.",
-             "{share} % 的更新里，梯度范数超过上限 {limit} 的 {times} 倍（中位数 {norm}）：步长由裁剪决定。")
+             "{share} % 的更新里，梯度范数超过上限 {limit} 的 {times} 倍（中位数 {norm}）：步子多大，由裁剪说了算。")
 FIX = Text("Raise the limit to about {norm}, and lower the learning rate accordingly.", "把上限提高到 {norm} 左右，并相应调小学习率。")
 NORM = Text("median gradient norm at the clip", "裁剪时梯度范数的中位数")
 STEPS_ASKED, SHARE, TIMES = 50, 0.95, 5

@@ -84,9 +84,9 @@ CAUSE = Text(
     "{function} sees gradients that are still multiplied by {scale}: after unscaling, at most a norm of {rest} is left instead of {limit}.",
     "{function} 看到的梯度还乘着 {scale}：除回来之后，范数最多只剩 {rest}，而不是 {limit}。")
 FIX = Text("Call scaler.unscale_(optimizer) before the clip.", "在裁剪之前调用 scaler.unscale_(optimizer)。")
-COUNT = Text("clips of gradients that were still scaled", "裁剪时梯度仍带缩放的次数")
+COUNT = Text("clips of gradients that were still scaled", "梯度还带着缩放就裁剪的次数")
 NORM = Text("largest norm that the clip saw", "裁剪看到的最大范数")
-RATIO = Text("the same norm without the scale", "去掉缩放后的同一范数")
+RATIO = Text("the same norm without the scale", "去掉缩放之后，同一个范数")
 CALLS_ASKED, SCALED_LIMIT = 2, 0.01  # a limit above a hundredth of the scale was multiplied by it on purpose
 
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx.core.amounts import percent
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed import Site
 from traindx.core.observed.learning import Drift, UpdateSeen
@@ -78,12 +79,12 @@ SHRUNK = 0.5  # of the weights' size at the start
 STUCK = 0.8  # of the first loss
 
 CAUSE = Text("The updates point to zero (cosine {cosine} with minus the weights): the weights shrank to {scale} of their size while the loss went from {start} to {end}.",
-             "更新指向零（与负权重的余弦为 {cosine}）：权重缩到原来的 {scale}，损失从 {start} 到 {end}。")
+             "更新指向零点（与「权重取负」的余弦是 {cosine}）：权重缩到原来的 {scale}，损失却从 {start} 变到 {end}。")
 FIX = Text("Lower the weight decay (now {decay}); usual values are 1e-4 for SGD and Adam, 0.01 to 0.1 for AdamW.",
-           "调低 weight decay（现在是 {decay}）；常用值：SGD 和 Adam 用 1e-4，AdamW 用 0.01 到 0.1。")
-FIX_TERM = Text("Lower the weight of the penalty on the parameters.", "调低参数惩罚项的权重。")
-POINTS = Text("cosine of the updates with minus the weights, median", "更新与负权重的余弦，中位数")
-SIZE = Text("size of the weights against their start", "权重大小与起点之比")
+           "调低权重衰减（现在是 {decay}）；常用值：SGD 和 Adam 用 1e-4，AdamW 用 0.01 到 0.1。")
+FIX_TERM = Text("Lower the weight of the penalty on the parameters.", "调低参数惩罚项的系数。")
+POINTS = Text("cosine of the updates with minus the weights, median", "更新与「权重取负」的余弦（中位数）")
+SIZE = Text("size of the weights against their start", "权重的大小与起点之比")
 
 
 def check(learners: Learners, updates: list[UpdateSeen], drift: Drift, course: Course, losses: list[LossCall] | None,
@@ -99,7 +100,7 @@ def check(learners: Learners, updates: list[UpdateSeen], drift: Drift, course: C
     if not decay and penalty is None:
         return
     yield Finding(
-        cause=CAUSE.fill(cosine=number(cosine), scale=f"{drift.scale:.1%}", start=number(start), end=number(end)),
+        cause=CAUSE.fill(cosine=number(cosine), scale=percent(drift.scale, 1), start=number(start), end=number(end)),
         fix=FIX.fill(decay=number(decay)) if decay else FIX_TERM, where=where,
         also=(made.site,) if made and made.site and made.site != where else (),
         evidence=(Evidence(POINTS, number(cosine), Text("about 0", "约 0")), Evidence(SIZE, number(drift.scale), Text("about 1 or more", "约 1 或更大"))),

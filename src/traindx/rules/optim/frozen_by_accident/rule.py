@@ -79,18 +79,19 @@ MISSED = Text("{place}.{attribute} = {wanted} sets a plain attribute: {elements}
 FIX_CALL = Text("Call {place}.requires_grad_({wanted}), or set requires_grad on each parameter.",
                 "改为调用 {place}.requires_grad_({wanted})，或者逐个参数设置 requires_grad。")
 HANDED = Text("A new {optimizer} was given {names} ({count} elements) that the one before did not hold, but they are still frozen: they never move.",
-              "新建的 {optimizer} 拿到了上一个优化器没有的 {names}（{count} 个元素），但它们仍然冻结，从未动过。")
-FIX_FREE = Text("Call requires_grad_(True) on these layers before building the optimizer.", "建优化器之前，先对这些层调用 requires_grad_(True)。")
-FLAGS = Text("elements whose requires_grad differs from what was set", "requires_grad 与所设值不同的元素")
+              "新建的 {optimizer} 拿到了上一个优化器没有的 {names}（{count} 个元素），可是它们还冻结着，从未动过。")
+FIX_FREE = Text("Call requires_grad_(True) on these layers before building the optimizer.",
+                "先对这些层调用 requires_grad_(True)，再建优化器。")
+FLAGS = Text("elements whose requires_grad differs from what was set", "requires_grad 与所设的值不同的元素")
 FROZEN = Text("elements handed to the optimizer that require no gradient", "交给优化器、却不需要梯度的元素")
 
 
 UNCALLED = Text("{name} freezes parameters in its own train(), which was never called: {elements} of {total} elements are trainable.",
-                "{name} 在自己的 train() 里冻结参数，可是从来没有调用过它：{total} 个元素里有 {elements} 个仍可训练。")
-FIX_TRAIN = Text("Call model.train() before training, or freeze in the constructor.", "训练前调用 model.train()，或者在构造函数里冻结。")
+                "{name} 在自己的 train() 里冻结参数，可是程序从来没有调用过它：{total} 个元素里有 {elements} 个仍可训练。")
+FIX_TRAIN = Text("Call model.train() before training, or freeze in the constructor.", "训练之前调用 model.train()，或者改在构造函数里冻结。")
 TRAINABLE = Text("trainable elements", "可训练的元素")
 MOST = Text("{optimizer} was given {count} of {total} elements that are frozen from the start, in a net that was not loaded: they keep their random values.",
-            "{optimizer} 拿到的 {total} 个元素里有 {count} 个从一开始就冻结，而这个网络并不是加载来的：它们一直是随机值。")
+            "{optimizer} 拿到的 {total} 个元素里，有 {count} 个从一开始就冻结着，而这个网络没有加载过权重：它们一直是随机值。")
 FIX_MOST = Text("Unfreeze them, or give the optimizer only what it shall train.", "把它们解冻，或者只把要训练的参数交给优化器。")
 MEANT = Text("random features can be meant", "也可能有意使用随机特征")
 
@@ -110,7 +111,7 @@ def check(learners: Learners, missed: list[FlagMissed] | None, uncalled: list[Fr
             where, also = pointing(freeze.site, freeze.forward_site)
             yield Finding(cause=UNCALLED.fill(name=freeze.class_name, elements=freeze.elements, total=freeze.total), fix=FIX_TRAIN, where=where,
                           also=also, evidence=(Evidence(TRAINABLE, freeze.elements, f"< {freeze.total}"),), confidence="likely",
-                          because=Text("read from the class", "从类的代码里读到"))
+                          because=Text("read from the class", "从这个类的代码里读到的"))
     if len(stages) == 1:
         yield from _of_most(learners, stages[0])
 

@@ -81,10 +81,10 @@ STUCK = 0.8  # of the first loss, at the end
 LARGE = 30.0  # data that should have been normalised: another rule's matter
 
 CAUSE = Text("A single step changes the weights by {ratio} of their size (lr {rate}): the loss goes from {start} up to {highest} and ends at {end}.",
-             "一步就改掉权重自身的 {ratio}（学习率 {rate}）：损失从 {start} 跳到 {highest}，最后停在 {end}。")
+             "单独一步，更新就有权重自身大小的 {ratio} 倍（学习率 {rate}）：损失从 {start} 涨到 {highest}，最后停在 {end}。")
 FIX = Text("Lower the learning rate: try {better} first.", "调低学习率：先试 {better}。")
 UPDATE = Text("largest update ratio in the first {count} steps", "前 {count} 步里最大的参数更新比例")
-LOSS = Text("loss: start -> highest -> end", "损失：开头 -> 最高 -> 末尾")
+LOSS = Text("loss: start -> highest -> end", "损失：开头 -> 最高 -> 最后")
 
 
 def check(learners: Learners, updates: list[UpdateSeen], course: Course, losses: list[LossCall] | None,
@@ -102,7 +102,7 @@ def check(learners: Learners, updates: list[UpdateSeen], course: Course, losses:
     yield Finding(
         cause=CAUSE.fill(ratio=number(ratio), rate=number(rate) if rate else "?", start=number(course.values[0]),
                          highest=number(course.highest), end=number(course.end)),
-        fix=FIX.fill(better=number(rate / 10) if rate else Text("a tenth of it", "十分之一")),
+        fix=FIX.fill(better=number(rate / 10) if rate else Text("a tenth of it", "现在的十分之一")),
         where=sites[0] if sites else None, also=tuple(dict.fromkeys(sites[1:])),
         evidence=(Evidence(UPDATE.fill(count=EARLY), number(ratio), Text("about 1e-3", "约 1e-3"), step=worst.step),
                   Evidence(LOSS, f"{number(course.values[0])} -> {number(course.highest)} -> {number(course.end)}", Text("falling", "下降"))),

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx.core.amounts import percent
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.learning import Drift, UpdateSeen
 from traindx.core.observed.program import LossCall, OptimizerMade, SchedulerMade
@@ -78,14 +79,14 @@ FACTOR = 0.05  # of the rate that the optimizer was built with
 ALIVE = 1e-4  # gradient / weight
 
 CAUSE = Text("Each step moves the weights by {ratio} of their size: after {steps} steps they are {drift} from where they began, and the loss went from {start} to {end}.",
-             "每一步只把权重改动自身的 {ratio}：{steps} 步之后，权重只离开起点 {drift}，损失从 {start} 到 {end}。")
+             "每一步的更新，只有权重自身大小的 {ratio} 倍：{steps} 步之后，权重只离开起点 {drift}，损失从 {start} 变到 {end}。")
 FIX = Text("Raise the learning rate of {rate}: about {better} would give the usual update of a thousandth.",
-           "把学习率 {rate} 调高：约 {better} 才能达到常见的千分之一更新。")
+           "调高学习率（现在是 {rate}）：大约 {better}，才有通常那样千分之一的更新。")
 FIX_FACTOR = Text("Let {scheduler} give a factor near 1 at its height: it multiplies the optimizer's own rate {base}, and the largest rate was {peak}.",
-                  "让 {scheduler} 在最高处给出接近 1 的倍数：它会去乘优化器自己的学习率 {base}，而实际用过的最大学习率只有 {peak}。")
-UPDATE = Text("update ratio per step, median", "每步的参数更新比例，中位数")
-MOVED = Text("distance of the weights from their start, relative", "权重离开起点的相对距离")
-LOSS = Text("loss: first tenth -> last tenth", "损失：开头一成 -> 末尾一成")
+                  "让 {scheduler} 在最高处给出接近 1 的倍数：它乘的是优化器自己的学习率 {base}，而实际用过的最大学习率只有 {peak}。")
+UPDATE = Text("update ratio per step, median", "每步的参数更新比例（中位数）")
+MOVED = Text("distance of the weights from their start, relative", "权重离开起点的距离（相对值）")
+LOSS = Text("loss: first tenth -> last tenth", "损失：最初十分之一 -> 最后十分之一")
 
 
 def check(learners: Learners, updates: list[UpdateSeen], drift: Drift, course: Course, losses: list[LossCall] | None,
@@ -100,11 +101,11 @@ def check(learners: Learners, updates: list[UpdateSeen], drift: Drift, course: C
     scheduler = _scheduler_of(learners, made, schedulers or [])
     sites = [site for site in (scheduler.site if scheduler else None, made.site if made else None, *(traces.update_sites() if traces else []), updates[0].site) if site is not None]
     yield Finding(
-        cause=CAUSE.fill(ratio=number(ratio), steps=course.steps, drift=f"{drift.drift:.2%}", start=number(course.start, 4), end=number(course.end, 4)),
+        cause=CAUSE.fill(ratio=number(ratio), steps=course.steps, drift=percent(drift.drift, 2), start=number(course.start, 4), end=number(course.end, 4)),
         fix=_fix(learners, made, scheduler, ratio),
         where=sites[0] if sites else None, also=tuple(dict.fromkeys(sites[1:])),
         evidence=(Evidence(UPDATE, number(ratio), Text("about 1e-3", "约 1e-3"), origin="measured"),
-                  Evidence(MOVED, number(drift.drift), Text("above 0.1", "0.1 以上"), origin="measured"),
+                  Evidence(MOVED, number(drift.drift), Text("above 0.1", "大于 0.1"), origin="measured"),
                   Evidence(LOSS, f"{number(course.start, 4)} -> {number(course.end, 4)}", Text("falling", "下降"))),
         first_step=updates[0].step, confidence="likely",
         because=Text("judged from the size of the updates", "根据更新的大小判断"))

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx.core.amounts import percent
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed import Site
 from traindx.core.observed.data import LoaderMade
@@ -78,21 +79,22 @@ SHORTEST = 20  # steps of a run that can be judged
 UNBORN = 0.02  # of the rate that was meant, never reached
 
 GONE = Text("{optimizer}'s learning rate falls from {peak} to {last}: below a thousandth of it since step {since}, for {low} of {steps} steps.",
-            "{optimizer} 的学习率从 {peak} 降到 {last}：从第 {since} 步起不到原来的千分之一，{steps} 步里占了 {low} 步。")
-NEVER = Text("{optimizer}'s learning rate is 0 in all {steps} steps.", "{optimizer} 的学习率在全部 {steps} 步里都是 0。")
+            "{optimizer} 的学习率从 {peak} 降到 {last}：从第 {since} 步起不到原来的千分之一，{steps} 步里有 {low} 步是这样。")
+NEVER = Text("{optimizer}'s learning rate is 0 in all {steps} steps.", "全部 {steps} 步里，{optimizer} 的学习率都是 0。")
 WARMING = Text("{optimizer}'s warm-up never ends: after {steps} steps the learning rate is {last}, {share} of the {base} that was asked for.",
-               "{optimizer} 的预热没有走完：{steps} 步之后学习率才到 {last}，只有设定值 {base} 的 {share}。")
+               "{optimizer} 的预热没有走完：{steps} 步之后，学习率才到 {last}，只有设定值 {base} 的 {share}。")
 AGAIN = Text("{scheduler} counts {planned} steps but was stepped {calls} times: the learning rate went down and up again {times} times.",
-             "{scheduler} 按 {planned} 步计数，却调用了 {calls} 次：学习率降下去又升上来，重复了 {times} 遍。")
+             "{scheduler} 按 {planned} 步来排，却走了 {calls} 次：学习率降下去又升上来，重复了 {times} 遍。")
 SLEEPING = Text("{scheduler} plans {planned} steps but was stepped only {calls} times in {steps} optimizer steps: the learning rate never leaves its start.",
-                "{scheduler} 计划走 {planned} 步，优化器走了 {steps} 步，它却只调用了 {calls} 次：学习率一直停在起点附近。")
-OTHER_UNIT = Text("The scheduler is stepped in another unit than it counts", "学习率调度器的计数单位和调用时机不一致")
+                "{scheduler} 按 {planned} 步来排，优化器走了 {steps} 步，它却只走了 {calls} 次：学习率一直停在起点附近。")
+OTHER_UNIT = Text("The scheduler is stepped in another unit than it counts", "学习率调度器按一种单位计数，却按另一种单位调用")
 FIX_UNIT = Text("Step the scheduler in the unit that its arguments count: it was stepped {calls} times in {steps} optimizer steps.",
-                "按调度器参数的计数单位调用 step：优化器走了 {steps} 步，调度器调用了 {calls} 次。")
-FIX_RATE = Text("Give the optimizer a learning rate above 0, and let it fall only near the end.", "给优化器一个大于 0 的学习率，只在接近结束时再降。")
-CALLS = Text("scheduler steps in {steps} optimizer steps", "优化器 {steps} 步里调度器的调用次数")
+                "调度器的参数按什么单位计数，就按什么单位调用它的 step()：优化器走了 {steps} 步，调度器走了 {calls} 次。")
+FIX_RATE = Text("Give the optimizer a learning rate above 0, and let it fall only near the end.",
+                "给优化器一个大于 0 的学习率，快结束时再降。")
+CALLS = Text("scheduler steps in {steps} optimizer steps", "优化器走 {steps} 步，调度器走的次数")
 RATE = Text("learning rate: meant -> last", "学习率：设定值 -> 最后的值")
-EXPECTED = Text("near 0 only in the last tenth of the run", "只在最后一成训练里接近 0")
+EXPECTED = Text("near 0 only in the last tenth of the run", "只在最后十分之一的训练里接近 0")
 
 
 def check(rates: list[RateSeen], optimizers: list[OptimizerMade], schedulers: list[SchedulerMade] | None,
@@ -141,7 +143,7 @@ def _finding(cause: Text, rate: RateSeen, made: OptimizerMade | None, schedulers
     wanted = rate.base if cause is WARMING else meant(rate)
     return Finding(
         cause=cause.fill(optimizer=made.class_name if made else "optimizer", peak=number(wanted), last=number(rate.last), base=number(rate.base),
-                         since=rate.low_since, low=rate.low_steps, steps=rate.steps, share=f"{rate.peak / (rate.base or 1):.1%}"),
+                         since=rate.low_since, low=rate.low_steps, steps=rate.steps, share=percent(rate.peak / (rate.base or 1), 1)),
         fix=FIX_UNIT.fill(calls=calls, steps=rate.steps) if schedulers else FIX_RATE,
         where=places[0] if places else None,
         also=tuple(dict.fromkeys(places[1:])),

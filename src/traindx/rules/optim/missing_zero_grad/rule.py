@@ -85,8 +85,8 @@ CAUSE = Text(
     "{backward} 把新梯度加到 {step} 已经用过的梯度上：{steps} 步里有 {count} 步走的是旧梯度之和。")
 FIX = Text("Clear the gradients once for every step, before backward(): {call}.", "每一步在 backward() 之前清空一次梯度：{call}。")
 BY_HAND = Text("the hand-written update", "手写的参数更新")
-COUNT = Text("steps whose gradient contained an earlier step's", "梯度里还含有上一步梯度的更新次数")
-PARAMETERS = Text("parameters with such a gradient, of those with any", "这样的参数占有梯度的参数")
+COUNT = Text("steps whose gradient contained an earlier step's", "梯度里还含着前一步梯度的更新次数")
+PARAMETERS = Text("parameters with such a gradient, of those with any", "有梯度的参数里，这样的有几个")
 
 def check(uses: list[GradientUse]) -> Iterator[Finding]:
     for use in uses:

@@ -82,13 +82,13 @@ EXPERIMENT = "step-after-backward"
 
 NO_STEP = Text(
     "{count} backwards reached the parameters of {name}, but its step() never ran and their values never changed.",
-    "{count} 次反向传播都到达了 {name} 的参数，但它的 step() 从未执行，参数的值也从未变化。")
+    "{count} 次反向传播都到了 {name} 的参数，可是它的 step() 从未执行，参数的值也从未变化。")
 NO_BACKWARD = Text(
     "{name} stepped {count} times without any gradient: no backward() ran in the whole program.",
     "{name} 更新了 {count} 次，却从来没有梯度：整个程序里没有执行过 backward()。")
 CALL_STEP = Text("Call {name}.step() after the backward (with parentheses).", "在反向传播之后调用 {name}.step()（别漏括号）。")
 CALL_BACKWARD = Text("Call loss.backward() before the step.", "在更新之前调用 loss.backward()。")
-BACKWARDS = Text("backwards whose gradients no step used", "没有任何更新用到其梯度的反向传播次数")
+BACKWARDS = Text("backwards whose gradients no step used", "梯度没有用到任何更新里的反向传播次数")
 EMPTY = Text("steps that found no gradient", "没有找到梯度的更新次数")
 BACKWARDS_ASKED, STEPS_ASKED = 10, 5
 # torch's own: these do nothing without gradients, a user's optimizer may need none
@@ -96,7 +96,7 @@ USUAL = ("SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelt
 
 
 STUCK = Text("{name}.step() ran {steps} times, but {names} ({count} elements) never changed, although they had gradients and the rate is {rate}.",
-             "{name}.step() 执行了 {steps} 次，但 {names}（{count} 个元素）从未变化，尽管它们有梯度，学习率也是 {rate}。")
+             "{name}.step() 执行了 {steps} 次，{names}（{count} 个元素）却从未变化，尽管它们有梯度，学习率也有 {rate}。")
 MEND_STEP = Text("Look at what its step() leaves out: a return where a continue was meant, a loop over the wrong list.",
                  "看看它的 step() 漏掉了什么：该写 continue 却写了 return，或者遍历错了列表。")
 STILL = Text("elements that had gradients and never moved", "有梯度却从未变化的元素")
@@ -132,7 +132,8 @@ def _stuck(use: GradientUse, learners: Learners, written: list[Written]) -> Iter
         yield Finding(
             cause=STUCK.fill(name=use.class_name, steps=use.steps, names=learners.listed(still), count=elements(still), rate=rate),
             fix=MEND_STEP, where=use.step_site or use.made_at, also=(*(each.site for each in written[:1]), *sites_of(learners, still)[:2]),
-            evidence=(Evidence(STILL, elements(still), "0"),), confidence="likely", because=Text("seen from outside its step()", "只从外面看了它的 step()"))
+            evidence=(Evidence(STILL, elements(still), "0"),), confidence="likely", because=Text("seen from outside its step()",
+                                                                                                 "它的 step() 只是从外面看的"))
 
 
 def _is_table(leaf: Leaf, learners: Learners) -> bool:

@@ -79,16 +79,17 @@ EXPERIMENT = "all-parameters"
 CAUSE = Text("{names}: {count} trainable elements get gradients but are in no optimizer, and never moved in {walks} steps looked at.",
              "{names}：{count} 个可训练元素有梯度，却不在任何优化器里；抽查的 {walks} 步里，它们从未动过。")
 FIX = Text("Build the optimizer after the model is complete, from all its parameters, or pass these to add_param_group.",
-           "模型建完之后再建优化器，把所有参数交给它；或者用 add_param_group 补上这些参数。")
+           "等模型建完再建优化器，把所有参数都交给它；或者用 add_param_group 补上这些参数。")
 FIX_BY_HAND = Text("Update these tensors too: add them to the list that the hand-written update goes through.",
-                   "把这些张量也加进手写更新所遍历的列表。")
+                   "这些张量也要更新：把它们加进手写更新所遍历的列表。")
 CAUSE_THAWED = Text("{names}: {count} elements were unfrozen at step {step} and get gradients since then, but the optimizer that steps was built "
                     "without them: they have not moved in {walks} steps looked at.",
-                    "{names}：{count} 个元素在第 {step} 步解冻，此后一直有梯度，可是正在更新的优化器建立时不含它们；之后抽查的 {walks} 步里，它们从未动过。")
+                    "{names}：{count} 个元素在第 {step} 步解冻，此后一直有梯度，可是正在用的优化器建立时没有它们；之后抽查的 {walks} 步里，"
+                    "它们从未动过。")
 FIX_THAWED = Text("Build the optimizer after unfreezing, from all trainable parameters, or pass the unfrozen ones to add_param_group.",
-                  "解冻之后再用所有可训练的参数建优化器；或者把解冻的参数交给 add_param_group。")
+                  "先解冻，再用所有可训练的参数建优化器；或者把解冻的参数交给 add_param_group。")
 UNNAMED = Text("Tensors outside any module", "不属于任何模块的张量")
-MOVED = Text("times that their values changed", "它们的值变化的次数")
+MOVED = Text("times that their values changed", "它们的值变过几次")
 SHARE = Text("trainable elements that take part in the loss but are in no optimizer", "参与损失、却不在任何优化器里的可训练元素")
 EXPECTED = Text("0", "0")
 

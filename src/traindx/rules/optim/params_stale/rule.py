@@ -76,9 +76,9 @@ EXPERIMENT = "all-parameters"
 
 CAUSE = Text("{optimizer} took {steps} steps on {held} parameters that take part in no loss; the {new} trainable parameters that do are in no optimizer.",
              "{optimizer} 走了 {steps} 步，但它持有的 {held} 个参数都不参与损失；真正参与损失的 {new} 个可训练参数不在任何优化器里。")
-FIX = Text("Build the optimizer from the model that runs, after the line that replaced it.", "在替换模型的那一行之后，用正在运行的模型建优化器。")
-SEEN = Text("backwards that reached the optimizer's parameters in the last steps", "最后几步里到达优化器参数的反向传播次数")
-MOVED = Text("times that the running model's values changed", "正在运行的模型，其参数值变化的次数")
+FIX = Text("Build the optimizer from the model that runs, after the line that replaced it.", "先换好模型，再用正在运行的模型建优化器。")
+SEEN = Text("backwards that reached the optimizer's parameters in the last steps", "最后几步里，到达优化器参数的反向传播次数")
+MOVED = Text("times that the running model's values changed", "正在运行的模型，参数的值变过几次")
 
 
 def check(learners: Learners) -> Iterator[Finding]:

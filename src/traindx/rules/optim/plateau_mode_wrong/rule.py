@@ -80,7 +80,7 @@ RISES = Text("a score that rises", "一个往上走的分数")
 FALLS = Text("a loss that falls", "一个往下走的损失")
 CAUSE = Text(
     'ReduceLROnPlateau in mode "{mode}" is fed {what} ({first} .. {last}): it takes progress for a plateau and has cut lr from {high} to {low}.',
-    'ReduceLROnPlateau 用的是 "{mode}" 模式，喂进去的却是{what}（{first} .. {last}）：它把进步当成停滞，已把 lr 从 {high} 降到 {low}。')
+    'ReduceLROnPlateau 用的是 "{mode}" 模式，喂进去的却是{what}（{first} .. {last}）：它把进步当成停滞，已经把学习率从 {high} 降到 {low}。')
 FIX = Text('Build it with mode="{mode}".', '构造时写 mode="{mode}"。')
 FED = Text("values that it was fed", "喂进去的值")
 RATE = Text("learning rate, first and last", "学习率的初值和末值")

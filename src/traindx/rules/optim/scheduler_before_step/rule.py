@@ -75,7 +75,7 @@ STEP = 1
 CAUSE = Text("{name}.step() runs before the first optimizer.step(): the first learning rate of the schedule is skipped.",
              "{name}.step() 在第一次 optimizer.step() 之前执行：调度的第一个学习率没用上就跳过了。")
 FIX = Text("Call scheduler.step() after optimizer.step().", "把 scheduler.step() 放到 optimizer.step() 之后。")
-CALLS = Text("scheduler steps before the first optimizer step", "第一次更新之前调度器走的步数")
+CALLS = Text("scheduler steps before the first optimizer step", "第一次更新之前，调度器走的步数")
 CALLS_ASKED = 3
 LATEST = 8  # the step by which the optimizer must have begun: later, it was held back on purpose
 

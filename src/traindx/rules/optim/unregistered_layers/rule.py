@@ -73,7 +73,7 @@ EXPLAINS = ("curve/*", "optim/params-missing", "optim/params-stale", "optim/lr-t
 EXPERIMENT = "all-parameters"
 
 CAUSE = Text("{owner} uses {layers} that it does not register ({count} elements): parameters() leaves them out, no optimizer holds them, they never moved.",
-             "{owner} 用到了 {layers}，却没有注册（{count} 个元素）：parameters() 里没有它们，优化器拿不到，它们从未动过。")
+             "{owner} 用到了 {layers}，却没有注册（{count} 个元素）：parameters() 里没有它们，哪个优化器也拿不到，它们从未动过。")
 FIX = Text("Put the layers into nn.ModuleList or nn.ModuleDict (a tensor into nn.Parameter) before the optimizer is built.",
            "在建优化器之前，把这些层放进 nn.ModuleList 或 nn.ModuleDict（张量用 nn.Parameter）。")
 OUTSIDE = Text("elements that get gradients but are not among the model's parameters", "有梯度、却不在模型参数里的元素")

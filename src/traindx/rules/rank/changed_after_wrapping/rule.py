@@ -76,11 +76,11 @@ EXPLAINS = ("rank/params-diverged", "rank/unused-parameters")
 NAMED = 4
 
 WHAT = {"converted": Text("converted to another type or device", "转换了类型或设备"),
-        "unfrozen": Text("unfrozen", "解冻"), "replaced": Text("replaced", "被换掉"), "added": Text("added", "新加进来")}
+        "unfrozen": Text("unfrozen", "解冻"), "replaced": Text("replaced", "换上"), "added": Text("added", "加进来")}
 CAUSE = Text("{names} were {what} after DistributedDataParallel had taken its parameters: their gradients are not averaged over the {world} "
-             "processes.", "{names} 在 DistributedDataParallel 登记参数之后才{what}：它们的梯度没有在 {world} 个进程间求平均。")
-FIX = Text("Wrap the module last, after every change of its parameters.", "等参数都改好之后，最后再包装。")
-LOST = Text("trained parameters that the wrapper does not reach", "包装够不到、却在训练的参数个数")
+             "processes.", "DistributedDataParallel 登记参数之后，{names} 才{what}：它们的梯度没有在 {world} 个进程之间求平均。")
+FIX = Text("Wrap the module last, after every change of its parameters.", "等参数都改好了，最后再包装。")
+LOST = Text("trained parameters that the wrapper does not reach", "在训练、包装却管不到的参数个数")
 
 
 def check(wrappers: list[WrapperUse]) -> Iterator[Finding]:

@@ -75,11 +75,11 @@ EXPLAINS = ("rank/params-diverged", "optim/clip-*")
 SHARE = 0.05  # of the steps by which counts may differ: ranks that end at different steps
 
 CAUSE = Text("{function} ran in {most} of {steps} steps on rank {ranks} and in {fewest} on rank {others}: the ranks step by different gradients.",
-             "{function} 在进程 {ranks} 上的 {steps} 步里运行了 {most} 次，在进程 {others} 上运行了 {fewest} 次：各进程按不同的梯度更新。")
+             "{steps} 步里，{function} 在进程 {ranks} 上运行了 {most} 次，在进程 {others} 上运行了 {fewest} 次：各进程按不同的梯度更新。")
 FIX = Text("Clip on every rank.", "每个进程都裁剪。")
-STEPS = Text("steps with a clip, rank by rank", "各进程有裁剪的步数")
+STEPS = Text("steps with a clip, rank by rank", "各进程裁剪过的步数")
 EQUAL = Text("equal on every rank", "各进程相同")
-DISTANCE = Text("greatest difference between ranks over the root mean square of the weights", "进程间最大差值与权重均方根之比")
+DISTANCE = Text("greatest difference between ranks over the root mean square of the weights", "各进程之间的最大差值与权重均方根之比")
 
 
 def check(replicas: Copies, recording: Recording) -> Iterator[Finding]:

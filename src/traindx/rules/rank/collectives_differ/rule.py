@@ -76,8 +76,9 @@ STEP = 1
 EXPLAINS = ("rank/params-diverged", "rank/uneven-steps")
 
 CAUSE = Text("Call {number} of a collective is {one} on rank {rank} and {other} on rank {second}: they meet each other.",
-             "第 {number} 次集合通信，进程 {rank} 上是 {one}，进程 {second} 上是 {other}：两者对到了一起。")
-FIX = Text("Call every collective on every rank, in the same order and with equal shapes.", "每个集合通信都在每个进程上调用，次序和形状都相同。")
+             "第 {number} 次集合通信，进程 {rank} 上是 {one}，进程 {second} 上却是 {other}：这两个对到了一起。")
+FIX = Text("Call every collective on every rank, in the same order and with equal shapes.",
+           "每一次集合通信，所有进程都要调用，次序和形状都要相同。")
 CALLS = Text("this call, rank by rank", "各进程的这次调用")
 EQUAL = Text("equal on every rank", "各进程相同")
 

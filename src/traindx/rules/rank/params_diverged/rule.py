@@ -82,19 +82,19 @@ NAMED = 4
 FEWEST = 4  # steps after which a training that never averages is believed to mean it so, or to have forgotten it
 
 AT_START = Text("The ranks began with different weights ({names}), and averaging the gradients keeps the difference.",
-                "各进程的初始权重就不同（{names}），对梯度求平均也消不掉这个差别。")
+                "各进程的初始权重就不同（{names}），给梯度求平均消除不了这个差别。")
 LATER = Text("Before step {step} the ranks hold different weights ({names}), although their gradients are averaged.",
-             "第 {step} 步之前，各进程的权重已经不同（{names}），尽管梯度在求平均。")
+             "到第 {step} 步之前，各进程的权重已经不同（{names}），尽管它们的梯度求过平均。")
 NEVER = Text("Each rank trains weights of its own on its share of the data: nothing averages gradients or weights between them.",
-             "每个进程在自己那份数据上训练自己的权重：没有任何地方在进程间对梯度或权重求平均。")
+             "每个进程在自己那份数据上训练自己的权重：没有任何地方在进程之间给梯度或权重求平均。")
 FIX_START = Text("Broadcast the weights of rank 0 before the first step, or wrap the model in DistributedDataParallel, which does so.",
-                 "第一步之前广播 rank 0 的权重；或者用 DistributedDataParallel 包装模型，它会这样做。")
+                 "第一步之前，广播 rank 0 的权重；或者用 DistributedDataParallel 包装模型，它会替你广播。")
 FIX_LATER = Text("Do the same to the gradients, the learning rate and the weights on every rank; look for code that only one rank runs.",
-                 "在每个进程上对梯度、学习率和权重做同样的事；找一找只有某个进程才运行的代码。")
+                 "对梯度、学习率和权重，每个进程都做同样的事；找一找有没有只在某个进程上运行的代码。")
 FIX_NEVER = Text("Wrap the model in DistributedDataParallel and call the wrapper.", "用 DistributedDataParallel 包装模型，并调用这个包装。")
-DISTANCE = Text("greatest difference between ranks over the root mean square of the weights", "进程间最大差值与权重均方根之比")
-FIRST = Text("first step before which they differ", "最早在哪一步之前不同")
-COMPARED = Text("steps compared", "比较过的步")
+DISTANCE = Text("greatest difference between ranks over the root mean square of the weights", "各进程之间的最大差值与权重均方根之比")
+FIRST = Text("first step before which they differ", "最早在哪一步之前就不同")
+COMPARED = Text("steps compared", "比较过的步数")
 BECAUSE = Text("a DistributedSampler splits the data, and the weights differ; an ensemble would look the same",
                "数据由 DistributedSampler 切分，权重却不同；集成模型看起来也是这样")
 

@@ -71,7 +71,7 @@ STEP = 1
 CAUSE = Text("{names} had no gradient after the backward, and DistributedDataParallel waits for every parameter.",
              "反向传播之后 {names} 没有梯度，而 DistributedDataParallel 要等每一个参数。")
 FIX = Text("Remove or freeze these, or wrap with find_unused_parameters=True where branches change.",
-           "删掉或冻结它们；分支会变的话，包装时设 find_unused_parameters=True。")
+           "删掉或冻结它们；分支会变的话，包装时加上 find_unused_parameters=True。")
 NONE = Text("parameters without a gradient after every backward", "每次反向传播之后都没有梯度的参数个数")
 
 

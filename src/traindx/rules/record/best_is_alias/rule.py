@@ -74,22 +74,22 @@ EXPLAINS = ("curve/overfitting", "curve/train-val-gap")
 CAUSE = Text(
     "The weights {used} at step {now} are those that state_dict() returned at step {then}, but as references: "
     "training went on and changed them, so they are the latest weights, not the ones that were kept.",
-    "第 {now} 步{used}的权重来自第 {then} 步的 state_dict()，但那只是引用：之后的训练一直在改写它们，"
-    "所以这其实是最新的权重，而不是当时想留下的权重。")
+    "第 {now} 步{used}的权重，是第 {then} 步 state_dict() 返回的，可是那只是引用：之后的训练一直在改写它们，所以这其实是最新的权重，"
+    "不是当时想留下的那一份。")
 CAUSE_NAME = Text(
     "{name} is only a second name for {other}: both are the same module, so every later step trains the \"best\" model too.",
-    "{name} 只是 {other} 的另一个名字：两者是同一个模块，之后每一步训练都会连「最佳模型」一起改掉。")
+    "{name} 只是 {other} 的另一个名字：两者是同一个模块，之后的每一步训练，都会把「最佳模型」也一起改掉。")
 LOADED, SAVED = Text("loaded", "加载"), Text("saved", "保存")
 FIX = Text("Keep a copy: copy.deepcopy(model.state_dict()), or save it to a file at once.",
            "留一份副本：copy.deepcopy(model.state_dict())，或者当场存成文件。")
 FIX_NAME = Text("Keep a copy: {name} = copy.deepcopy({other}).", "留一份副本：{name} = copy.deepcopy({other})。")
 SHARED = Text("kept tensors that share memory with parameters in training", "留下的张量里，与训练中的参数共用内存的个数")
 NONE = Text("none", "0 个")
-STEPS = Text("optimizer steps between keeping and use", "从留下到使用之间的优化器步数")
+STEPS = Text("optimizer steps between keeping and use", "从留下到使用，中间隔的优化器步数")
 SAME = Text("object that {name} stands for", "{name} 所指的对象")
 OWN_COPY = Text("a copy", "一份副本")
 ASSIGNED = Text("seen: both names hold the same module; from the source: {name} is assigned where the score improves",
-                "实测：两个名字指向同一个模块；源码：{name} 在分数变好的分支里赋值")
+                "实测：两个名字指向同一个模块；源码：{name} 是在分数变好的分支里赋值的")
 
 
 def check(loads: list[WeightsLoaded] | None, saves: list[FileSaved] | None, names: list[SecondName] | None) -> Iterator[Finding]:

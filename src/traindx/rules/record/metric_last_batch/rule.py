@@ -73,7 +73,8 @@ EXPLAINS = ("curve/oscillating", "curve/val-better-than-train", "curve/train-val
 
 CAUSE = Text("The number said after the validation loop is the value of its last batch ({last} of {samples} samples), not that of the "
              "whole set: {times} evaluations agree to every printed digit.",
-             "验证循环之后给出的数字，是最后一个 batch 的值（{samples} 个样本中的 {last} 个），不是整个验证集的：{times} 次验证的每一位都对得上。")
+             "验证循环之后给出的数字，是最后一个 batch 的值（{samples} 个样本里的 {last} 个），不是整个验证集的：{times} 次验证，"
+             "印出来的每一位都对得上。")
 FIX = Text("Add the metric up over the batches (times the batch's size) and divide by the number of samples after the loop.",
            "在循环里把指标（乘以 batch 大小）累加起来，循环结束后再除以样本数。")
 SAID = Text("number that the program gave", "程序给出的数字")

@@ -70,10 +70,10 @@ LEVEL = "note"
 STEP = 6
 
 CAUSE = Text("Seeds are set, but cudnn.benchmark is on{device}: runs with one seed can differ in the last digits.",
-             "设了种子，但 cudnn.benchmark 开着{device}：同一个种子跑出来，最后几位可能不同。")
+             "种子设了，cudnn.benchmark 却开着{device}：同一个种子跑两次，最后几位可能不同。")
 NO_GPU = Text(" (this run used no GPU, where alone it matters)", "（只在 GPU 上有影响，这次没有用 GPU）")
 FIX = Text("Set it to False and call torch.use_deterministic_algorithms(True) where runs must agree bit by bit.",
-           "需要逐位一致时把它设为 False，并调用 torch.use_deterministic_algorithms(True)。")
+           "需要逐位一致时，把它设为 False，并调用 torch.use_deterministic_algorithms(True)。")
 SETTING = same("torch.backends.cudnn.benchmark")
 
 

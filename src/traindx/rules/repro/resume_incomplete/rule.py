@@ -77,7 +77,7 @@ STATELESS = ("SGD",)
 
 CAUSE = Text("The program resumes from {path} (it takes the weights and {counts} from it), but {parts} {held}: "
              "the training goes on with {parts} from nothing.",
-             "程序从 {path} 断点续训（取回了权重和 {counts}），但{held}：训练接着跑，{parts}却从零开始。")
+             "程序从 {path} 断点续训（取回了权重和 {counts}），可是{held}：训练接着跑，{parts}却从零开始。")
 UNUSED = Text("is in the file and is not loaded", "文件里存了{parts}，却没有加载")
 ABSENT = Text("was never saved", "文件里根本没存{parts}")
 OPTIMIZER = Text("the optimizer's state", "优化器状态")

@@ -70,7 +70,7 @@ LEVEL = "note"
 STEP = 6
 
 CAUSE = Text("The forward here draws from torch's global generator while it evaluates{shuffles}: how often you validate changes the training.",
-             "这里的前向在验证时会从 torch 的全局生成器取随机数{shuffles}：验证的频率会影响训练本身。")
+             "这里的前向，验证时会从 torch 的全局生成器取随机数{shuffles}：多久验证一次，会影响训练本身。")
 SHUFFLES = Text(", from which the training's order comes", "，而训练的打乱顺序也来自它")
 FIX = Text("Wrap the evaluation in torch.random.fork_rng(), or hand it a generator of its own.",
            "把验证包在 torch.random.fork_rng() 里，或者给它单独的生成器。")

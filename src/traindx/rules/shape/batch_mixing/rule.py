@@ -77,8 +77,9 @@ NORMS = frozenset(("norm", "normalize", "linalg_norm", "vector_norm", "linalg_ve
 RESHAPE = Text("{op} turns {before}, where dimension {dim} holds the samples, into {after}: numbers of different samples end up in one row.",
                "{op} 把 {before}（样本在第 {dim} 维）变成 {after}：不同样本的数落进了同一行。")
 NORM = Text("{op} runs over dimension {dim}, which holds the samples: each sample is scaled by all the others.",
-            "{op} 沿第 {dim} 维计算，而这一维是样本：每个样本的缩放都取决于其他样本。")
-FIX_RESHAPE = Text("Move the samples to the front first (transpose or permute), then {op}.", "先用 transpose 或 permute 把样本移到最前面，再 {op}。")
+            "{op} 沿第 {dim} 维计算，而这一维是样本：每个样本怎么缩放，都取决于其他样本。")
+FIX_RESHAPE = Text("Move the samples to the front first (transpose or permute), then {op}.",
+                   "先用 transpose 或 permute 把样本移到最前面，再做 {op}。")
 FIX_NORM = Text("Norm over the features: dim=-1.", "改为沿特征维计算：dim=-1。")
 OTHERS = Text("other samples whose output changed with one sample's input", "改动一个样本的输入后，输出跟着变的其他样本数")
 

@@ -73,10 +73,10 @@ LOUD = 0.1  # standard deviations of the output (rule of thumb): less is drowned
 FIXED = 0.3  # where every batch has the same width, the same row is at least always wrong in the same way
 
 CAUSE = Text("Cutting the filler {token} off short rows ({width} columns to {length}) changes the output of the real tokens.",
-             "把短行末尾的填充 {token} 截掉（{width} 列截到 {length} 列），真实词元的输出就变了。")
+             "把短行末尾的填充 {token} 截掉（从 {width} 列截到 {length} 列），真实词元的输出就变了。")
 FIX = Text("Mask the filler (src_key_padding_mask, attention_mask, pack_padded_sequence) or average over real positions only.",
            "掩掉填充（src_key_padding_mask、attention_mask、pack_padded_sequence），或者只对真实位置求平均。")
-CHANGE = Text("mean change of the output, in standard deviations over the rows", "输出的平均变化，以各行输出的标准差为单位")
+CHANGE = Text("mean change of the output, in standard deviations over the rows", "输出的平均变化（以各行输出的标准差计）")
 
 
 def check(replays: list[PaddingReplay]) -> Iterator[Finding]:

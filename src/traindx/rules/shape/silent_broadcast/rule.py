@@ -75,10 +75,10 @@ EXPLAINS = ("curve/*", "loss/initial-loss-off", "loss/unscaled-target", "optim/l
 EXPERIMENT = "squeeze-operand"
 
 CAUSE = Text("{left} with {right} grows to {out} here: each of the {n} samples is paired with all {n}, and the loss averages over the pairs.",
-             "这里 {left} 和 {right} 广播成了 {out}：{n} 个样本两两配对，损失是对所有配对求的平均。")
+             "{left} 和 {right} 在这里广播成了 {out}：{n} 个样本两两配对，损失是对所有配对求的平均。")
 FIX = Text("Give both sides one shape before they meet, for example with .squeeze(-1) or .view_as(...).",
            "运算前让两边形状一致，例如用 .squeeze(-1) 或 .view_as(...)。")
-SHAPES = Text("shapes of the operands and of the result", "两个操作数和结果的形状")
+SHAPES = Text("shapes of the operands and of the result", "两个输入和结果的形状")
 ALIKE = Text("one value per sample", "每个样本一个值")
 
 TRANSPOSING = ("t", "T", "mT", "transpose")

@@ -79,9 +79,10 @@ EXPERIMENT = "exchange-one-sample"
 NAMES = frozenset(("softmax", "log_softmax", "softmin", "logsumexp", "_softmax", "_log_softmax"))
 CAUSE = Text("{op} runs over dimension {dim} of {shape}, which holds the samples of the batch{implicit}.",
              "{op} 沿 {shape} 的第 {dim} 维计算，而这一维是 batch 里的样本{implicit}。")
-IMPLICIT = Text(" (no dim was given, and for this rank torch takes dimension 0)", "（没有写 dim，这种维数下 torch 会取第 0 维）")
+IMPLICIT = Text(" (no dim was given, and for this rank torch takes dimension 0)", "（没有写 dim，维数是这样时，torch 会取第 0 维）")
 EXPLICIT = Text("", "")
-FIX = Text("Give the dimension that should sum to 1, for classes usually dim=1 or dim=-1.", "写明应当和为 1 的那一维，类别一般是 dim=1 或 dim=-1。")
+FIX = Text("Give the dimension that should sum to 1, for classes usually dim=1 or dim=-1.",
+           "写明和应当为 1 的那一维：类别一般在 dim=1 或 dim=-1。")
 OTHERS = Text("other samples whose output changed with one sample's input", "改动一个样本的输入后，输出跟着变的其他样本数")
 SHAPE = Text("shape and dimension of the {op}", "{op} 的形状和维度")
 

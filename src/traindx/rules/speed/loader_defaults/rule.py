@@ -71,8 +71,9 @@ SHORTEST = 0.002  # seconds a batch
 BATCHES = 16
 
 CAUSE = Text("This loader has no workers, and {share} % of the time goes into making its batches while the model stands still.",
-             "这个 loader 没有 worker，{share}% 的时间模型都停着，等它准备 batch。")
-FIX = Text("Try num_workers=2 with persistent_workers=True, and time an epoch.", "试试 num_workers=2 加 persistent_workers=True，计时一轮比较。")
+             "这个 loader 没有 worker：{share} % 的时间，模型都停着等它准备 batch。")
+FIX = Text("Try num_workers=2 with persistent_workers=True, and time an epoch.",
+           "试试 num_workers=2 加 persistent_workers=True，计时一轮，比一比。")
 WAIT = Text("share of the time from batch to batch that is waiting", "相邻 batch 之间等待所占的比例")
 
 
