@@ -185,7 +185,7 @@ def test_texts_are_filled_in_both_languages_at_once():
     assert (text.say("en"), text.say("zh")) == ("part of 3", "3 的部分")
 
 
-@pytest.mark.parametrize("value, words", [(3, "3"), (3.0, "3"), (0.00123456, "0.00123"), (1234567.0, "1.23e+06"), (6941.7, "6940"), (123456.0, "123456"), (math.inf, "inf"), (math.nan, "nan")])
+@pytest.mark.parametrize("value, words", [(3, "3"), (3.0, "3"), (0.00123456, "0.00123"), (1234567.0, "1.23e+06"), (6941.7, "6940"), (123456.0, "123456"), (math.inf, "inf"), (math.nan, "NaN")])
 def test_numbers_are_written_as_people_do(value, words):
     assert number(value) == words
 
@@ -202,7 +202,7 @@ def test_a_format_stays_a_format():
 @pytest.mark.parametrize(("said", "wanted"), [
     (amounts.size(3.34e8), "334 MB"), (amounts.size(112e9), "112 GB"), (amounts.size(17), "17 B"), (amounts.size(math.inf), "inf TB"),
     (amounts.binary_size(64 * 2**20), "64 MiB"), (amounts.binary_size(1_304), "1.27 KiB"), (amounts.binary_size(2**50), "1024 TiB"),
-    (amounts.rate(6941.7), "6,940"), (amounts.rate(97.53), "97.5"), (amounts.rate(1_234_567), "1,230,000"), (amounts.rate(math.nan), "nan"),
+    (amounts.rate(6941.7), "6,940"), (amounts.rate(97.53), "97.5"), (amounts.rate(1_234_567), "1,230,000"), (amounts.rate(math.nan), "NaN"),
     (amounts.duration(12e-6), "12 us"), (amounts.reading("peak_memory_bytes", 3.34e8), "334 MB"),
     (amounts.reading("samples_per_second", 2970.2), "2,970 / s"), (amounts.reading("loss", 0.33612), "0.336")])
 def test_amounts_are_written_as_people_do(said, wanted):

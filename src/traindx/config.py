@@ -115,7 +115,7 @@ def _is_text(value: Any) -> bool:
 
 def _one_of(*words: str) -> tuple[Callable[[Any], bool], Text]:
     listed = ", ".join(words)
-    return (lambda value: value in words), Text(f"one of {listed}", f"以下之一：{listed}")
+    return (lambda value: value in words), Text(f"one of {listed}", f"以下之一（{listed}）")
 
 
 def _is_patterns(value: Any) -> bool:

@@ -15,4 +15,4 @@ class UsageError(Exception):
 def reason(problem: OSError) -> Text:
     """Why the system refused, in its own words, which are English everywhere."""
     words = problem.strerror or str(problem) or type(problem).__name__
-    return Text(words, f"系统提示“{words}”")
+    return Text(words, f"系统提示「{words}」")

@@ -23,14 +23,14 @@ ASIDE = (SEEDS, RESUME)  # asked for by name only: they are no steps of the tree
 NOT_REACHED = Text("step {step} comes first", "要先过第 {step} 步")
 NO_TIME = Text("the time for this exam was used up (--total-seconds)", "这次检查的时间用完了（--total-seconds）")
 STOPPED = Text("stopped by Ctrl-C", "按 Ctrl-C 中止")
-NOT_ASKED = Text("not asked for (--step)", "没有要求查（--step）")
+NOT_ASKED = Text("not asked for (--step)", "没有要求做这一步（--step）")
 FINDING_FAILS = Text("{count} finding{count:|s} of this step {count:stands|stand}", "这一步还有 {count} 条诊断结论成立")
 NOT_REPEATABLE = Text("Two runs with the same seeds differ: something random is not seeded. Differences between runs then also hold chance.",
-                      "种子相同的两次运行结果不同：还有没固定的随机来源，运行之间的差别里会掺进偶然。")
+                      "种子相同的两次运行，结果却不同：还有随机来源没有固定，运行之间的差别里会掺进偶然。")
 ENDED = Text("The program as written ended early ({ended}): {error}", "程序原样运行时提前结束（{ended}）：{error}")
 UNKNOWN_STEP = Text("There is no step “{step}”. Steps: {known}.", "没有 {step} 这一步。可选的有：{known}。")
 CANNOT = Text("nothing can be examined: {why}", "没法检查：{why}")
-NOT_FOUND = Text("{rule} was not found in this program: nothing to prove", "在这个程序里没有查出 {rule}，没有什么要证实的")
+NOT_FOUND = Text("{rule} was not found in this program: nothing to prove", "这个程序里没有查出 {rule}，没有什么可证实的")
 LOUD = ("error", "warning")
 
 

@@ -30,7 +30,7 @@ FIX = Text("Fix", "怎么改")
 ALSO = Text("Also", "相关位置")
 EXPLAINS = Text("Explains", "由此引起")
 PROOF = Text("Proof", "对照实验")
-RANKS = Text("Ranks", "进程 (rank)")
+RANKS = Text("Ranks", "进程（rank）")
 ALL_RANKS = Text("{ranks} (all)", "{ranks}（全部）")
 SOME_RANKS = Text("{ranks} (of {world})", "{ranks}（共 {world} 个）")
 OUTCOME = {"proved": Text("proved", "已证实"), "refuted": Text("refuted", "已排除"), "undecided": Text("undecided", "无法判定")}
@@ -131,10 +131,10 @@ OPT_HTML = Text("write the report as one HTML page with the curves", "把报告�
 OPT_SARIF = Text("write the report as SARIF 2.1.0 for code scanning", "把报告写成 SARIF 2.1.0，供代码扫描使用")
 OPT_LANG = Text("language of the report (default: from the locale)", "报告的语言（默认看系统语言）")
 OPT_SELECT = Text("judge these rules only: family/slug, family, or a pattern; repeat or separate by commas",
-                  "只查这些规则：family/slug、family 或通配；可重复，可用逗号分隔")
+                  "只查这些规则：family/slug、family 或带通配符的名字；可重复，可用逗号分隔")
 OPT_IGNORE = Text("leave these rules out", "不查这些规则")
 OPT_FAIL_ON = Text("status 3 when such a finding is there and the script itself succeeded (default: never)",
-                   "脚本成功但有这一级结论时，以状态 3 结束（默认 never）")
+                   "脚本自己成功、却有这一级的结论时，以状态 3 结束（默认 never，从不）")
 OPT_MAX_STEPS = Text("stop the script cleanly after N optimizer steps", "优化器走满 N 步后让脚本正常停下")
 OPT_NAME = Text("name of the run (default: the script's)", "这次运行的名字（默认取脚本名）")
 OPT_RUNS_DIR = Text("where runs are recorded (default: runs)", "运行记录放在哪里（默认 runs）")
@@ -155,7 +155,7 @@ NO_SCRIPT_GIVEN = Text("traindx run needs a script or -m MODULE, for example: tr
 NO_SUCH_SCRIPT = Text("no such script: {script} (looked in {folder}).{hint}",
                       "找不到脚本：{script}（在 {folder} 里找过）。{hint}")
 A_DIRECTORY = Text("{script} is a directory without a __main__.py, not a script.{hint}",
-                   "{script} 是目录，里面没有 __main__.py，不是脚本。{hint}")
+                   "{script} 不是脚本，而是一个没有 __main__.py 的目录。{hint}")
 NOT_READABLE = Text("{script} cannot be read: {problem}", "读不了 {script}：{problem}")
 HINT_SCRIPTS = Text(" Python files there: {files}", "那里的 Python 文件有：{files}")
 HINT_NEAR = Text(" Did you mean {near}?", "你要找的是不是 {near}？")
@@ -163,18 +163,18 @@ UNKNOWN_RULE = Text("unknown rule {pattern!r}.{near} All names: traindx rules",
                     "没有叫 {pattern!r} 的规则。{near}全部名字见：traindx rules")
 JUDGED_ELSEWHERE = Text("{rule} is judged by `traindx {command}`: what it asks is not seen in a watched run",
                         "{rule} 由 `traindx {command}` 判断：旁观一次运行看不出来")
-RULE_AMBIGUOUS = Text("{pattern!r} is the slug of several rules: {names}", "{pattern!r} 对应好几条规则：{names}")
+RULE_AMBIGUOUS = Text("{pattern!r} is the slug of several rules: {names}", "有好几条规则都叫 {pattern!r}：{names}")
 NO_RULE_LEFT = Text("--select and --ignore together leave no rule to judge",
                     "--select 和 --ignore 合起来一条规则也不剩")
 CANNOT_WRITE = Text("{option} {file} cannot be written: {problem}", "写不了 {option} {file}：{problem}")
 CANNOT_PROVE = Text("No experiment could be run: {problem}.", "对照实验跑不起来：{problem}。")
 ONE_PROCESS_ONLY = Text(
-    "traindx {command} runs a script as one process, and was started as one of {world} ranks. Start it without the launcher; for several ranks "
-    "there is: torchrun ... -m traindx run SCRIPT",
-    "traindx {command} 只按单进程运行脚本，现在却是作为 {world} 个进程 (rank) 之一启动的。请不要用启动器；"
-    "多进程请用：torchrun ... -m traindx run SCRIPT")
+    "traindx {command} runs a script as one process, and was started as one of {world} rank{world:|s}. Start it without the launcher; for "
+    "several ranks there is: torchrun ... -m traindx run SCRIPT",
+    "traindx {command} 只按单进程运行脚本，现在却是作为 {world} 个进程（rank）之一启动的。请不要用启动器；多进程请用：torchrun ... -m "
+    "traindx run SCRIPT")
 NOT_PROVED_WITH_RANKS = Text("Nothing was proved: experiments re-run a program of one process, and this one has several ranks.",
-                             "没有做对照实验：实验只能重跑单进程的程序，这个程序有多个进程 (rank)。")
+                             "没有做对照实验：实验只能重跑单进程的程序，这个程序有多个进程（rank）。")
 CANNOT_RECORD = Text("traindx: {folder} cannot be written ({problem}); the run goes on unrecorded",
                      "traindx：{folder} 不可写（{problem}）；照常运行，只是不留记录")
 NOT_A_COUNT = Text("argument --max-steps: must be a whole number above 0, but is {value!r}",

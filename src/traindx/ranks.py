@@ -46,7 +46,7 @@ RANK_TOO = Text("Rank {rank} then: {how}{where}, after {steps} step{steps:|s}.",
 RANK_STILL = Text("Rank {rank} still ran{where} when this was written; it had made {steps} step{steps:|s}.",
                   "写这份报告时进程 {rank} 还在运行{where}，已走 {steps} 步。")
 RANK_SILENT = Text("Rank {rank} ended without a last word{where}, after {steps} step{steps:|s}: it was killed, or left by os._exit.",
-                   "进程 {rank} 没有留下最后的话就结束了{where}，走了 {steps} 步：它是被强行终止的，或者自己用 os._exit 退出。")
+                   "进程 {rank} 没有交代就结束了{where}，走了 {steps} 步：要么是被强行终止的，要么自己用 os._exit 退出。")
 RANK_UNSEEN = Text("Rank {rank} left no recording: what is said here does not speak of it.", "进程 {rank} 没有留下记录，这里的结论不包括它。")
 AT = Text(" at {place}", "（在 {place}）")
 BY_SIGNAL = Text("killed by {name}", "收到 {name} 而终止")

@@ -17,15 +17,16 @@ QUESTIONS: dict[str, Text] = {
     "shape": Text("Does every tensor have the shape you think? (broadcasting, batch dimension)",
                   "每个张量的形状都是你想的那样吗？（广播、batch 维）"),
     "optim": Text("Is the loop in order? (zero_grad, backward, clip, step, learning rate)",
-                  "训练循环的次序对吗？（清零、反向、裁剪、更新、学习率）"),
+                  "训练循环的次序对吗？（清空梯度、反向传播、裁剪、更新、学习率）"),
     "loss": Text("Do the loss and the model's output fit together?", "损失函数和模型输出对得上吗？"),
-    "mode": Text("Is the model in the right mode? (train / eval, dropout, BatchNorm)", "模型的模式对吗？（训练 / 推理、dropout、BatchNorm）"),
+    "mode": Text("Is the model in the right mode? (train / eval, dropout, BatchNorm)",
+                 "模型的模式对吗？（训练还是推理、dropout、BatchNorm）"),
     "data": Text("Are the data and their labels what you think they are?", "数据和标签真是你以为的那样吗？"),
     "init": Text("Do signals keep their size from layer to layer?", "信号经过一层层之后，量级还在吗？"),
     "numeric": Text("Are the numbers precise and finite?", "数值够精确吗，都是有限值吗？"),
     "memory": Text("Is something kept that should be let go?", "有没有该放手却一直留着的东西？"),
     "record": Text("Is the number that you read the right one? (metric, best checkpoint)", "你读到的那个数对吗？（指标、最好的检查点）"),
-    "repro": Text("Can the run be repeated?", "这次训练能重现吗？"),
+    "repro": Text("Can the run be repeated?", "这次训练能复现吗？"),
     "speed": Text("Where does the time go?", "时间花在哪里了？"),
     "rank": Text("Do all processes do the same?", "各个进程做的是同一件事吗？"),
     "curve": Text("Is it only how the curve looks?", "会不会只是曲线的样子？")}
@@ -76,7 +77,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
     Symptom("start", Text("The first loss is not what it should be", "第一步的损失就不对"), ("loss/initial-loss-off",)),
     Symptom("not-repeatable", Text("Two runs differ, or resuming changes the curve", "两次运行不一样，或者续训后曲线变了"), (), ("repro/*",)),
     Symptom("slow", Text("It is slow", "太慢"), (), ("speed/*",)),
-    Symptom("memory", Text("Memory grows or runs out", "内存一直涨或者不够用"), (), ("memory/*",)),
+    Symptom("memory", Text("Memory grows or runs out", "内存一直涨，或者不够用"), (), ("memory/*",)),
     Symptom("ranks", Text("Several processes do not agree", "多个进程之间对不上"), (), ("rank/*",)))
 
 

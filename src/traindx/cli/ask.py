@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ABOUT = Text("from a symptom to its possible causes, by questions", "从症状出发，一问一答找病因")
 DETAILS = Text("Asks what you see, then where it may come from, and shows for each cause what it looks like and which experiment "
                "would prove it. With a SCRIPT it offers to run that experiment.",
-               "先问你看到了什么，再问可能出在哪里；每个病因都说明是什么样子、哪个对照实验能证实它。给了 SCRIPT 就可以当场跑这个实验。")
+               "先问你看到了什么，再问可能出在哪里；每个病因都说明是什么样子、哪个对照实验能证实它。给出 SCRIPT，就可以当场跑这个实验。")
 OPT_SCRIPT = Text("the training script, then its own arguments", "训练脚本，后面是它自己的参数")
 OPT_JSON = Text("the whole tree as JSON on stdout", "把整棵树以 JSON 输出到 stdout")
 WHAT = Text("What do you see?", "你看到的是什么？")

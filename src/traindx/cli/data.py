@@ -27,18 +27,18 @@ DETAILS = Text(
     "让脚本跑到看完一遍训练数据、做过一次评估为止，写出一个页面：可以逐个查看并标记样本，"
     "列出重复样本、矛盾和可疑的标签、类别分布、各划分的差别。脚本在沙盒里运行：写入的内容不会保留，默认不能联网。脚本自己的输出改走 stderr。")
 OPT_RANDOM = Text("show N random samples of each split instead of {few}", "每个划分随机看 N 个样本（默认 {few} 个）")
-OPT_SEED = Text("which random samples (default: 0)", "选哪些随机样本的种子（默认 0）")
+OPT_SEED = Text("which random samples (default: 0)", "抽样本用的随机种子（默认 0）")
 OPT_HTML = Text("where the page goes (default: traindx-data-NAME.html)", "页面写到哪里（默认 traindx-data-NAME.html）")
 OPT_JSON = Text("write everything as JSON; - for stdout", "把全部结果写成 JSON；- 表示 stdout")
 OPT_MAX_STEPS = Text("stop after N steps at the latest (default: {steps})", "最多走 N 步就停下（默认 {steps}）")
-OPT_SERVE = Text("show the page at a local address and save marks into a file as they are made", "在本机地址打开页面，标记随手存进文件")
+OPT_SERVE = Text("show the page at a local address and save marks into a file as they are made", "在本机地址打开页面，做的标记随时存进文件")
 NOT_A_NUMBER = Text("argument {option}: must be a whole number above 0, but is {value!r}",
                     "参数 {option}：应当是大于 0 的整数，现在是 {value!r}")
 NOT_OURS = Text("{file} exists and is no page of traindx: choose another name with --html",
                 "{file} 已经存在，且不是 traindx 的页面：请用 --html 换个名字")
 NO_SAMPLES = Text("No samples were seen in {script}: {why}. The script ended with status {status}.",
                   "在 {script} 里没有看到样本：{why}。脚本的退出状态是 {status}。")
-NO_TENSORS = Text("no model was given a plain tensor", "没有模型拿到普通张量")
+NO_TENSORS = Text("no model was given a plain tensor", "没有模型收到过普通张量")
 NO_MODEL = Text("no torch module was called", "没有调用过 torch 模块")
 FEW, STEPS, MOST = 5, 2000, 1000
 MARK = "traindx data"

@@ -26,7 +26,7 @@ DETAILS = Text(
     "Runs the unmodified script again and again for a few steps, in child processes that cannot write your files, and changes one "
     "condition at a time. Steps: 0 overfit, 1 data, 2 output, 3 lr, 4 init, 5 numerics, 6 capacity; also: seeds, resume. "
     "It stops at the first step that fails. Exit status 0 whatever is found; 2 for bad usage, or a program that cannot be examined.",
-    "在写不了你文件的子进程里，把未改动的脚本一次次重跑几步，每次只改一个条件。步骤：0 overfit、1 data、2 output、3 lr、4 init、"
+    "脚本一行不改，一次次重跑几步，每次只改一个条件；重跑在子进程里，写不了你的文件。步骤：0 overfit、1 data、2 output、3 lr、4 init、"
     "5 numerics、6 capacity；另有 seeds、resume。遇到第一个不通过的步骤就停。无论查出什么，退出状态都是 0；用法有错、或程序没法检查时是 2。")
 OPT_STEP = Text("only these steps, by name or number, separated by commas", "只做这些步骤（名字或编号，用逗号分隔）")
 OPT_ALL = Text("go on past a step that fails (later verdicts then rest on a training known to be wrong)",
@@ -38,16 +38,16 @@ OPT_TOTAL = Text("budget of seconds of the whole exam (default: none)", "整次�
 OPT_MEMORY = Text("budget of memory of one run, in GiB (default: what is free)", "每次运行最多用多少内存，单位 GiB（默认看空闲多少）")
 OPT_JOBS = Text("runs at the same time (default: from cores and memory)", "同时跑几个（默认看核数和内存）")
 OPT_ON = Text("where to run: local, ray, or ray://host:port", "在哪里跑：local、ray 或 ray://host:port")
-OPT_NETWORK = Text("let the runs use the network", "允许运行访问网络")
+OPT_NETWORK = Text("let the runs use the network", "允许重跑的程序访问网络")
 OPT_ISOLATE = Text("a fresh python for every run (slow, for scripts that do not survive a fork)",
-                   "每次运行都用全新的 python（慢；脚本不能 fork 时用）")
+                   "每次运行都用全新的 python（慢；给不能 fork 的脚本用）")
 OPT_RESUME = Text("take runs that an interrupted exam has already made", "沿用上次中断时已经跑完的部分")
 OPT_NO_RECORD = Text("do not keep the result beside the runs", "不把结果存到运行记录旁边")
 KEPT = Text("kept in {file}; traindx checklist reads it", "已存入 {file}，traindx checklist 会用到")
 OPT_RESUME_ARGS = Text("for --step resume: what to add to the command, as '--resume {checkpoint}' (default: an option found in argparse, "
                        "else the same command again)",
-                       "用于 --step resume：续训时给命令加上什么，例如 '--resume {checkpoint}'"
-                       "（默认用 argparse 里找到的选项，没有就原样再跑一次）")
+                       "用于 --step resume：续训时给命令加上什么，例如 '--resume {checkpoint}'（默认用 argparse 里找到的选项，"
+                       "没有就原样再跑一次）")
 OPT_HTML = Text("write the report as one HTML page with all curves", "把报告写成一个带全部曲线的 HTML 页面")
 OPT_JSON = Text("write the report as JSON; - for stdout", "把报告写成 JSON；- 表示 stdout")
 GO_ON = Text("the runs made so far are kept; the same command with --resume goes on from there",

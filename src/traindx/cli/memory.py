@@ -26,8 +26,8 @@ OPT_SCRIPT = Text("the training script, then its own arguments", "训练脚本�
 OPT_MODULE = Text("trace a module, as python -m does", "追踪模块，同 python -m")
 OPT_GPU = Text("does it fit on this card: a name (a100-80, h200, rtx-4090) or a size (24GB); repeatable",
                "这张卡装得下吗：型号（a100-80、h200、rtx-4090）或大小（24GB）；可重复")
-OPT_JSON = Text("write the account as JSON; - for stdout", "把账写成 JSON；- 表示 stdout")
-OPT_HTML = Text("write the account as one HTML page with the timeline", "把账写成一个带时间线的 HTML 页面")
+OPT_JSON = Text("write the account as JSON; - for stdout", "把显存账写成 JSON；- 表示 stdout")
+OPT_HTML = Text("write the account as one HTML page with the timeline", "把显存账写成一个带时间线的 HTML 页面")
 OPT_MEASURE = Text("also run two steps for real, and explain the difference", "再真正运行两步，并解释差额")
 OPT_QUICK = Text("only the account: try no remedies", "只算账，不试各种省法")
 OPT_SECONDS = Text("time allowed for each traced run (default: 120)", "每次追踪最多用时，单位秒（默认 120）")
@@ -37,18 +37,18 @@ OPT_CONFIG = Text("a Hugging Face config.json on disk", "磁盘上的 Hugging Fa
 OPT_SIZE = {
     "layers": Text("layers of the transformer", "Transformer 层数"), "hidden": Text("width of the model", "隐藏维度"),
     "heads": Text("attention heads", "注意力头数"), "kv-heads": Text("key-value heads (GQA)", "KV 头数（GQA）"),
-    "vocab": Text("size of the vocabulary", "词表大小"), "seq": Text("tokens a sample", "每个样本的 token 数"),
+    "vocab": Text("size of the vocabulary", "词表大小"), "seq": Text("tokens a sample", "每个样本的词元数"),
     "batch": Text("samples in a micro-batch", "一个 micro-batch 的样本数")}
 OPT_OPTIMIZER = Text("optimizer (default: adamw)", "优化器（默认 adamw）")
 OPT_PRECISION = Text("fp32, autocast, half (with an fp32 master copy; the default) or pure-half",
                      "fp32、autocast、half（带 fp32 主权重，默认）或 pure-half")
 OPT_SHARDING = Text("how states are shared over --ranks (default: none)", "状态怎样分到 --ranks 个进程（默认不分）")
-OPT_LORA = Text("adapters of this rank on a frozen base", "冻结基座，训练这个秩的适配器")
+OPT_LORA = Text("adapters of this rank on a frozen base", "冻结基座，只训练这个秩的适配器")
 OPT_QLORA = Text("the same on a 4-bit base", "同上，基座为 4 bit")
 OPT_NO_FLASH = Text("attention that keeps its scores", "注意力不融合，保存分数矩阵")
-OPT_CHECKPOINTING = Text("every layer recomputed in backward", "每层在反向时重算")
+OPT_CHECKPOINTING = Text("every layer recomputed in backward", "每一层都在反向传播时重算")
 OPT_DROPOUT = Text("with dropout masks", "计入 dropout 掩码")
-OPT_INFERENCE = Text("forward only: weights and key-value cache", "只做推理：权重和 KV cache")
+OPT_INFERENCE = Text("forward only: weights and key-value cache", "只做推理：权重和 KV 缓存")
 
 NOTHING_ASKED = Text("traindx memory needs a script, --params, --config, or --layers with --hidden. For example: "
                      "traindx memory --gpu 24GB train.py, or traindx memory --params 7e9",

@@ -11,8 +11,8 @@ ABOUT = Text("a starter project: a small training that does everything right, wi
 DETAILS = Text("Writes train.py, data.py, model.py, tests and a lock into a new folder. AdamW 3e-4, constant rate, no regularisation, "
                "ReLU with He initialisation, pre-LayerNorm residual blocks, seeds fixed, best and last checkpoints, resume. "
                "The data ship with scikit-learn.",
-               "在新文件夹里写好 train.py、data.py、model.py、测试和依赖锁定。AdamW 3e-4、学习率恒定、不加正则、ReLU + He 初始化、"
-               "Pre-LN 残差块、固定种子、保存 best 和 last、可续训。数据用 scikit-learn 自带的。")
+               "在新文件夹里写好 train.py、data.py、model.py、测试和锁文件。AdamW 3e-4、学习率恒定、不加正则、ReLU 配 He 初始化、前置 "
+               "LayerNorm 的残差块、固定种子、保存最好和最后的检查点、可以续训。数据用 scikit-learn 自带的。")
 OPT_KIND = Text("what kind of data (default: tabular)", "数据类型（默认 tabular）")
 OPT_NAME = Text("the folder to make", "要新建的文件夹")
 NOT_EMPTY = Text("{folder} exists and is not empty; nothing was written", "{folder} 已存在且不是空的；什么也没写")

@@ -35,7 +35,7 @@ NO_STEP = Text("No training step was seen in {script}: {why}. The script ended w
                "在 {script} 里没有看到训练步：{why}。脚本的退出状态是 {status}。")
 NO_TRACE = Text("the operations of no step could be recorded", "没有哪一步的运算能记下来")
 COMPILED = Text("torch.compile is in use, and what happens inside is not seen; run it once without",
-                "用了 torch.compile，里面看不到；请先去掉再运行一次")
+                "用了 torch.compile，里面的运算看不到；请先去掉它，再运行一次")
 NO_SCRIPT = Text("traindx {command} needs a script or -m MODULE, for example: traindx {command} train.py --epochs 3",
                  "traindx {command} 需要一个脚本或 -m MODULE，例如：traindx {command} train.py --epochs 3")
 NO_ASSERTION = Text("# no variable whose shape can be asserted was seen", "# 没有看到可以写断言的变量")

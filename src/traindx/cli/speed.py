@@ -17,18 +17,19 @@ DETAILS = Text(
     "Times the unmodified script in child processes that cannot write your files: first as it is, then with one thing changed and changed "
     "back, block by block. Order: baseline, bottleneck, data pipeline, compute. Nothing is changed in the script; the lines to write are shown. "
     "Options stand before the script.",
-    "在写不了你文件的子进程里给未改动的脚本计时：先按原样，再一段改一处、一段改回来。顺序：基线、瓶颈、数据管线、计算。不改动脚本，只给出要写的行。选项写在脚本之前。")
+    "脚本一行不改，在写不了你文件的子进程里计时：先按原样，再改一处跑一段、改回来跑一段，交替进行。顺序：基线、瓶颈、数据管线、计算。"
+    "脚本不会改动，只告诉你该写哪几行。选项写在脚本之前。")
 OPT_SCRIPT = Text("the training script, then its own arguments", "训练脚本，后面是它自己的参数")
 OPT_MODULE = Text("time a module, as python -m does", "给模块计时，同 python -m")
 OPT_JSON = Text("write the report as JSON; - for stdout", "把报告写成 JSON；- 表示 stdout")
 OPT_HTML = Text("write the report as one HTML page", "把报告写成一个 HTML 页面")
 OPT_QUICK = Text("only baseline and bottleneck: try no changes", "只测基线和瓶颈，不尝试改动")
 OPT_FORCE = Text("try step 4 (compute) even while the training waits for its data", "即使训练在等数据，也试第 4 步（计算）")
-OPT_ANY_LOAD = Text("give verdicts even on a machine that is busy with other things", "机器正忙别的也下结论")
+OPT_ANY_LOAD = Text("give verdicts even on a machine that is busy with other things", "机器忙着别的事，也照样下结论")
 OPT_SECONDS = Text("time allowed for each timed run (default: 20)", "每次计时运行最多用时，单位秒（默认 20）")
-OPT_WORKERS = Text("try at most so many loader workers (default: one for each core)", "loader 最多试几个 worker（默认每核一个）")
+OPT_WORKERS = Text("try at most so many loader workers (default: one for each core)", "loader 最多试几个 worker（默认每个核一个）")
 OPT_ONLY = Text("of step 4 only these: {names}; separated by commas", "第 4 步只试这些：{names}；用逗号分隔")
-OPT_NETWORK = Text("let the runs use the network", "允许运行访问网络")
+OPT_NETWORK = Text("let the runs use the network", "允许重跑的程序访问网络")
 NAMES = ("fused", "foreach", "channels_last", "bf16", "larger-batch", "compile")
 NO_SCRIPT = Text("traindx speed needs a script or -m MODULE, for example: traindx speed train.py --epochs 3",
                  "traindx speed 需要一个脚本或 -m MODULE，例如：traindx speed train.py --epochs 3")

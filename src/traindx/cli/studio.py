@@ -16,8 +16,8 @@ from traindx.errors import UsageError, reason
 ABOUT = Text("the diagnosis tree, the labs and your runs in a browser", "在浏览器里看诊断树、动手实验和你的运行记录")
 DETAILS = Text("Serves one page on this machine only (127.0.0.1), at an address with a token in it. Nothing is fetched from elsewhere, and the "
                "only thing that it ever writes on request is a run's notes.md. --export writes a chapter that needs no server.",
-               "只在本机（127.0.0.1）提供一个页面，地址里带有口令。页面不从别处取任何东西；应你的要求写入的只有运行记录里的 notes.md。"
-               "--export 写出一个不需要服务器的文件。")
+               "只在本机（127.0.0.1）提供一个页面，地址里带有令牌。页面不从别处取任何东西；它只在你要求时写一个文件：运行记录里的 "
+               "notes.md。--export 写出一个不需要服务器的文件。")
 OPT_DIR = Text("folder of the runs (default: runs)", "运行记录所在的文件夹（默认 runs）")
 OPT_PORT = Text("port to listen on (default: {port}; the next free one where it is taken; 0: any)",
                 "监听的端口（默认 {port}；占用了就用下一个空闲的；0：任意）")

@@ -60,12 +60,19 @@ def same(words: str) -> Text:
     return Text(words, words)
 
 
+def spaced(word: str) -> Text:
+    """Code in a field that can hold Chinese as well: the space behind it comes with it."""
+    return Text(word, f"{word} ")
+
+
 EMPTY = same("")
 PLAIN = 1e6  # below it, nobody writes an exponent
 
 
 def number(value: float, digits: int = 3) -> str:
     """A number as people write it: 0.00123 -> 0.00123, 12.0 -> 12, 6941.7 -> 6940, 1234567.8 -> 1.23e+06."""
+    if value != value:
+        return "NaN"
     if isinstance(value, int) or (abs(value) < PLAIN and float(value).is_integer()):
         return str(int(value))
     short = f"{value:.{digits}g}"

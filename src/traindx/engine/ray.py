@@ -24,7 +24,7 @@ from traindx.engine.places import beneath, places_of
 from traindx.errors import UsageError
 
 TRIES = 3  # of a trial whose worker is lost
-LOST = Text("{problem}, {tries} times: {words}", "{problem}，共 {tries} 次：{words}")
+LOST = Text("{problem}, {tries} time{tries:|s}: {words}", "{problem}，共 {tries} 次：{words}")
 LEFT_AT_HOME = (".git", ".hg", "__pycache__", "node_modules", ".venv", "venv", "runs", "wandb", "mlruns", "lightning_logs")
 CANCEL_SECONDS = 5.0
 KNOCK_SECONDS = 10.0

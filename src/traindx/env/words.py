@@ -49,15 +49,15 @@ MINOR_DRIVER = Text("The NVIDIA driver {driver} is older than the one that CUDA 
                     "toolchain”.",
                     "NVIDIA 驱动 {driver} 比 CUDA {cuda} 自带的（{shipped}）旧。普通算子能跑；"
                     "现场编译的算子（torch.compile、Triton、某些扩展）"
-                    "可能报 “unsupported toolchain”。")
-FIX_MINOR_DRIVER = Text("Update the driver if you compile kernels.", "如果要现场编译算子，就更新驱动。")
+                    "可能报错「unsupported toolchain」。")
+FIX_MINOR_DRIVER = Text("Update the driver if you compile kernels.", "要现场编译算子的话，就更新驱动。")
 DRIVER_BROKEN = Text("The NVIDIA driver is installed but does not answer: {error}",
                      "NVIDIA 驱动装了，但没有响应：{error}")
 FIX_DRIVER_BROKEN = Text("Restart the machine (after an update the loaded kernel module no longer fits the library); "
                          "in a container, start it with GPU access.",
                          "重启机器（更新之后，已加载的内核模块和库对不上）；在容器里，启动时要给它 GPU。")
 NO_DEVICE = Text("torch is built for CUDA {cuda} and a driver ({driver}) is there, but torch sees no GPU: {error}",
-                 "torch 为 CUDA {cuda} 构建，驱动（{driver}）也在，torch 却看不到 GPU：{error}")
+                 "torch 为 CUDA {cuda} 构建，驱动（{driver}）也有，torch 却看不到 GPU：{error}")
 NO_WORDS = Text("it gives no reason", "它没有说原因")
 FIX_NO_DEVICE = Text("Look at the reason above; CUDA_VISIBLE_DEVICES must name a device, a container needs GPU access.",
                      "看上面的原因；CUDA_VISIBLE_DEVICES 要指到存在的设备，容器要有 GPU 权限。")
@@ -69,7 +69,7 @@ ERRORS = {  # CUDA runtime error numbers that have one usual cause
                 "驱动的库和内核模块版本不一致：重启机器；在容器里，要和宿主机的驱动一致。"),
     "804": Text("A forward-compatibility package is in use on a GPU that does not support it: remove cuda-compat from "
                 "LD_LIBRARY_PATH or update the driver.",
-                "这块 GPU 不支持 forward compatibility 包：把 cuda-compat 从 LD_LIBRARY_PATH 里去掉，或者更新驱动。"),
+                "这块 GPU 不支持正在用的向前兼容包（forward compatibility）：把 cuda-compat 从 LD_LIBRARY_PATH 里去掉，或者更新驱动。"),
     "999": Text("Reload the module (rmmod nvidia_uvm; modprobe nvidia_uvm) or restart: this follows a suspended "
                 "machine.",
                 "重新加载模块（rmmod nvidia_uvm; modprobe nvidia_uvm）或重启：机器休眠后常见。"),
@@ -86,8 +86,7 @@ BAD_INDEX = Text("CUDA_VISIBLE_DEVICES={value} names GPU {index}, but there are 
 FIX_BAD_INDEX = Text("Name devices from 0 to {last}.", "写 0 到 {last} 之间的设备。")
 ARCHITECTURE = Text("The kernels of this torch ({built}) do not run on {name} (compute capability {capability}): “no "
                     "kernel image is available”.",
-                    "这个 torch 的算子（{built}）在 {name}（计算能力 {capability}）上跑不了：会报 “no kernel image is "
-                    "available”。")
+                    "这个 torch 的算子（{built}）在 {name}（计算能力 {capability}）上跑不了：会报错「no kernel image is available」。")
 ARCHITECTURE_AMD = Text("The kernels of this torch ({built}) do not run on {name} ({capability}).",
                         "这个 torch 的算子（{built}）在 {name}（{capability}）上跑不了。")
 FIX_NEWER = Text("Install a newer torch, which is built for this GPU.", "装一个更新的 torch，它带有这块 GPU 的算子。")
@@ -117,11 +116,11 @@ BLOCKING = Text("CUDA_LAUNCH_BLOCKING={value}: every kernel is waited for. Good 
 FIX_BLOCKING = Text("unset CUDA_LAUNCH_BLOCKING", "unset CUDA_LAUNCH_BLOCKING")
 THREADS = Text("torch uses {threads} thread{threads:|s}, but this process may use {cores} core{cores:|s}: more threads than cores slow "
                "each other down.",
-               "torch 用 {threads} 个线程，而这个进程只能用 {cores} 个核：线程比核多，会互相拖慢。")
+               "torch 用了 {threads} 个线程，这个进程却只能用 {cores} 个核：线程比核多，会互相拖慢。")
 FIX_THREADS = Text("export OMP_NUM_THREADS={cores}", "export OMP_NUM_THREADS={cores}")
 SHM = Text("/dev/shm holds {size} only: DataLoader workers pass batches through it and die with a bus error when it is "
            "full.",
-           "/dev/shm 只有 {size}：DataLoader 的 worker 靠它传 batch，满了就会 bus error。")
+           "/dev/shm 只有 {size}：DataLoader 的 worker 靠它传 batch，满了就会因总线错误（bus error）崩溃。")
 FIX_SHM = Text("In a container: --shm-size 8g or --ipc=host.", "在容器里：--shm-size 8g 或 --ipc=host。")
 NOT_VIRTUAL = Text("Python is the system's own, not a virtual environment: other projects change its packages.",
                    "用的是系统自带的 Python，不是虚拟环境：别的项目会改动它的包。")
@@ -155,8 +154,7 @@ ABOUT = Text("is this machine, and its lock file, sound?", "这台机器和它�
 DETAILS = Text("Looks at Python, torch and its build, the driver, every device (one small training step on each, in a "
                "child process) and the lock file. "
                "Status 1 when something is broken.",
-               "检查 Python、torch 及其构建、驱动、每个设备（各跑一步小训练，在子进程里）和锁文件。有问题时以状态 1 "
-               "结束。")
+               "检查 Python、torch 及其构建、驱动和锁文件，并在每个设备上各跑一步小训练（在子进程里）。有问题时以状态 1 结束。")
 OPT_JSON = Text("write the report as JSON; - for stdout", "把报告写成 JSON；- 表示 stdout")
 OPT_SNAPSHOT = Text("write the facts themselves as JSON, as a run record keeps them",
                     "把查到的事实写成 JSON，和运行记录里存的一样")
@@ -164,7 +162,7 @@ OPT_LOCK = Text("the lock file to compare with (default: the nearest)", "要对�
 NO_SUCH_LOCK = Text("--lock {file}: no such file", "--lock {file}：没有这个文件")
 TITLE = Text("environment", "环境")
 SOUND = Text("Sound: every device trains, and nothing has drifted.", "正常：每个设备都能训练，没有版本漂移。")
-SOUND_BUT = Text("Nothing is broken.", "没有坏的地方。")
+SOUND_BUT = Text("Nothing is broken.", "没有查出损坏的地方。")
 BROKEN = Text("Broken: {count}", "有 {count} 处问题")
 LEVELS = {"broken": Text("broken", "损坏"), "warning": Text("warning", "警告"), "note": Text("note", "提示")}
 FIX = Text("Fix", "怎么改")
@@ -175,10 +173,10 @@ DRIVER = Text("driver", "驱动")
 DEVICES = Text("Devices", "设备")
 LOCK = Text("Lock file", "锁文件")
 WORKS = Text("softmax sums to 1; forward, backward and step work (measured)",
-             "softmax 之和为 1；前向、反向、走一步都正常（实测）")
+             "softmax 之和为 1；前向、反向传播、更新都正常（实测）")
 FAILS = Text("does not work", "用不了")
-NOT_TRIED = Text("not tried", "没试")
+NOT_TRIED = Text("not tried", "没有试")
 THREADS_OF = Text("{cores} core{cores:|s}, {threads} thread{threads:|s}", "{cores} 核，{threads} 线程")
 LOCK_LINE = Text("{file}: {checked} compared, {drift} differ, {missing} missing, {unpinned} without a version",
-                 "{file}：对照了 {checked} 个，{drift} 个不同，{missing} 个没装，{unpinned} 个没写版本")
+                 "{file}：对照了 {checked} 个包，{drift} 个版本不同，{missing} 个没装，{unpinned} 个没写版本")
 NONE = Text("none", "无")

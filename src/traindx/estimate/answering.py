@@ -47,19 +47,19 @@ MEASURING = Text("running two steps for real", "真正运行两步")
 AS_ON_GPU = Text("Traced for a GPU: optimizers step with foreach, as CUDA's default does, where the program does not choose.",
                  "按 GPU 追踪：程序没有指定时，优化器用 foreach（CUDA 上的默认）。")
 STANDS_IN = Text("The program reads values that depend on its weights ({places}); a traced run has none, and gives 1.0 or 0 for them.",
-                 "程序读取了依赖权重的值（{places}）；追踪时没有真值，用 1.0 或 0 代替。")
+                 "程序读取了取决于权重的值（{places}）；追踪时没有真值，用 1.0 或 0 代替。")
 REAL_RUN = Text("Run for real on this CPU, for it cannot be traced without data: {why}.",
-                "没有数据就追踪不了，所以在这台 CPU 上真正运行：{why}。")
+                "不带数据追踪不了，所以在这台 CPU 上真正运行：{why}。")
 IN_STEP = Text("Checkpointing will not help: the peak is in optimizer.step, when the activations are gone. "
                "Fused, 8-bit or sharded states do.",
-               "激活重计算没有用：峰值在 optimizer.step 里，那时激活早已释放。有用的是 fused、8-bit 优化器或分片。")
+               "激活重计算没有用：峰值在 optimizer.step 里，那时激活早已释放。有用的是 fused 优化器、8-bit 优化器，或者把状态分片。")
 SMALL_RUNS = Text("The whole batch was too much for this machine: extrapolated in a straight line from batches of {sizes}.",
                   "整个 batch 在这台机器上跑不动：由 {sizes} 两个 batch 按直线外推。")
 NOT_VARIED = Text("The batch could not be varied: {why}. So the largest batch is not told.", "改不了 batch：{why}。所以没有给出最大 batch。")
 EXTRAPOLATED = Text("The largest batch is extrapolated in a straight line from batches of {small} and {large}.",
                     "最大 batch 由 {small} 和 {large} 两个 batch 按直线外推。")
 COMPILED = Text("torch.compile, CUDA graphs, several processes (traced as written, eagerly, in one process)",
-                "torch.compile、CUDA graph、多进程（按原样、eager、单进程追踪）")
+                "torch.compile、CUDA 图、多进程（追踪时按原样、不编译、单进程）")
 CONVOLUTIONS = Text("workspaces of cuDNN", "cuDNN 的工作区")
 
 _FAILED = Text(
@@ -286,7 +286,7 @@ def sharded_peak(parts: dict[str, float], ranks: int) -> float:
 # -- the estimate beside the truth ---------------------------------------------------------------------------------------
 
 INSIDE_KERNEL = Text("what {op} takes for itself while it runs", "{op} 运行时自己占用的工作区")
-OTHER_GAP = Text("allocations that no operation shows (tensors made in C++, rounding)", "任何算子都看不到的分配（C++ 里建的张量、取整）")
+OTHER_GAP = Text("allocations that no operation shows (tensors made in C++, rounding)", "哪个算子也看不到的分配（C++ 里建的张量、取整）")
 UNLIKE_GPU = Text("the real run was on this CPU: optimizers step tensor by tensor, kernels have other workspaces",
                   "真实运行在这台 CPU 上：优化器逐个张量更新，算子的工作区也不同")
 CACHED = Text("reserved by the allocator beyond what tensors use (fragmentation)", "分配器多占的部分（碎片）")

@@ -79,7 +79,7 @@ MASTER = Text("fp32 master copy of the weights", "fp32 主权重副本")
 STATE = Text("state of the optimizer, {title}", "{title} 的优化器状态")
 FOREACH = Text("temporaries in step, {title}", "{title} 在 step 里的临时张量")
 CACHE = Text("half-precision copies of the weights (autocast)", "autocast 的半精度权重副本")
-GATHERED = Text("two layers gathered whole at a time", "每次聚齐的两层完整权重")
+GATHERED = Text("two layers gathered whole at a time", "每次聚齐两层的完整权重")
 
 
 def weight_bytes(precision: Precision) -> int:

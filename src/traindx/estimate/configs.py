@@ -32,7 +32,7 @@ _TOO_LITTLE = Text("{file}: the architecture {kind!r} is not known, and its conf
 _BAD_SIZE = Text("{file}: {key} must be a whole number above 0, but is {value!r}",
                  "{file}：{key} 应当是大于 0 的整数，现在是 {value!r}")
 UNKNOWN_ARCHITECTURE = Text(
-    "The architecture {kind!r} is not known here: counted as a GPT-like transformer of {layers} layers of width {hidden}; the number "
+    "The architecture {kind!r} is not known here: counted as a GPT-like transformer of {layers} layer{layers:|s} of width {hidden}; the number "
     "of parameters may be off by tens of percent. Give --params to set it.",
     "不认识架构 {kind!r}：按 {layers} 层、宽 {hidden} 的 GPT 类 Transformer 计算，参数量可能有几十个百分点的偏差。可用 --params 指定。")
 

@@ -29,7 +29,7 @@ _SIZE = re.compile(r"([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([KMGT]?I?B?)", re.IGNORECA
 _UNKNOWN = Text("unknown GPU {name!r}. {near}Give a size (--gpu 24GB, --gpu 24GiB) or one of: {known}",
                 "不认识的显卡 {name!r}。{near}请写大小（--gpu 24GB、--gpu 24GiB），或下列之一：{known}")
 _NEAR = Text("Did you mean {near}? ", "你要写的是不是 {near}？")
-_IMPOSSIBLE = Text("--gpu {name}: a card of {size} bytes does not exist; sizes between 0.1 GB and 10 TB are understood",
+_IMPOSSIBLE = Text("--gpu {name}: a card of {size} byte{size:|s} does not exist; sizes between 0.1 GB and 10 TB are understood",
                    "--gpu {name}：没有 {size} 字节的显卡；能理解 0.1 GB 到 10 TB 之间的大小")
 # rule of thumb: CUDA context and the libraries' workspaces, which no tensor owns, then what rounding and holes cost the allocator
 SET_ASIDE = 1.0e9

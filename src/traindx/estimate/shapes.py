@@ -118,9 +118,9 @@ class Work:
 
 ACTIVATIONS = Text("activations of {layers} layer{layers:|s}", "{layers} 层的激活")
 KEPT = Text("inputs of {layers} checkpointed layer{layers:|s}, and one layer recomputed", "{layers} 个重计算层的输入，加上正在重算的一层")
-SCORES = Text("attention scores, batch x heads x length^2, in {layers} layer{layers:|s}", "{layers} 层的注意力分数，batch x 头数 x 长度^2")
+SCORES = Text("attention scores, batch x heads x length^2, in {layers} layer{layers:|s}", "{layers} 层的注意力分数，batch × 头数 × 长度^2")
 LOGITS = Text("logits, their log-softmax and the gradient, in fp32", "fp32 的 logits、log-softmax 和它们的梯度")
-KV_CACHE = Text("key-value cache", "KV cache")
+KV_CACHE = Text("key-value cache", "KV 缓存")
 
 
 def activations_of(shape: Shape, work: Work) -> list[Line]:

@@ -17,18 +17,18 @@ LEARNT = 0.3  # share of the start that is left, above which there is room for m
 TITLE = Text("a longer run", "跑长一点")
 NO_LOSS = Text("no losses were seen", "没有看到损失")
 NOT_SUPERVISED = Text("the loss is not one of torch's against a fixed target: how far it should fall is not known",
-                      "损失不是 torch 对固定目标的损失，不知道它该降到多低")
+                      "损失不是 torch 的损失函数对固定目标算的，不知道它该降到多低")
 OVERFITS = Text("validation loss {valid} against training loss {train}: regularise, or get more data, before the model grows",
                 "验证损失 {valid}，训练损失 {train}：先加正则或增加数据，再谈加大模型")
 UNDERFITS = Text("training loss still at {share} % of its start after {steps} step{steps:|s}: a wider model or a longer run may help",
-                 "{steps} 步后训练损失还有起点的 {share}%：加宽模型或者训练更久可能有用")
+                 "{steps} 步后，训练损失还有起点的 {share} %：加宽模型或者训练得更久，可能有用")
 FINE = Text("training loss {train}, validation loss {valid}: no sign that capacity is what is missing",
             "训练损失 {train}，验证损失 {valid}：看不出缺的是容量")
 LEARNS = Text("training loss {train}, {share} % of its start: no sign that capacity is what is missing",
-              "训练损失 {train}，是起点的 {share}%：看不出缺的是容量")
+              "训练损失 {train}，是起点的 {share} %：看不出缺的是容量")
 WIDER = Text("twice as wide", "宽度加倍")
 WIDENED = Text("Twice as wide (a second copy of the model beside it, outputs added; the same batches, one run each): "
-               "after {steps} steps {loss} {before} -> {after}.",
+               "after {steps} step{steps:|s} {loss} {before} -> {after}.",
                "宽度加倍（旁边放一份模型副本，输出相加；batch 相同，各跑一次）：{steps} 步后{loss} {before} -> {after}。")
 HELPS = Text(" Try a wider model, and compare several seeds with `traindx exam --step seeds`.",
              "可以试试更宽的模型，并用 `traindx exam --step seeds` 比较几个种子。")

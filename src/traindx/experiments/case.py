@@ -15,12 +15,12 @@ FIRST_STEPS = 100  # of the first run, which is also judged by the rules
 FEW = 8  # samples of the small pin
 CALM = (Condition("no_dropout"), Condition("no_weight_decay"))
 FIRST = Text("the program as written, twice with the same seeds", "原样运行两次，种子相同")
-HOLDING = Text("can the batch be held?", "能不能固定住一个 batch")
+HOLDING = Text("can the batch be held?", "能不能固定住一个 batch？")
 NO_STEPS = Text("no training step was seen", "没有看到任何训练步")
 ENDED_EARLY = Text("the program ended with an exception after {steps} step{steps:|s}: {error}", "程序跑了 {steps} 步后抛出异常：{error}")
 NO_BUDGET = Text("the first step was not done within {seconds} s; make a smaller version first (fewer rows, a smaller model), "
                  "or give more time with --seconds",
-                 "{seconds} 秒内连第一步都没跑完；先做一个小版本（少取几行数据、缩小模型），或者用 --seconds 放宽时间")
+                 "{seconds} 秒内连第一步都没跑完；先做一个小版本（少取几行数据、换个小模型），或者用 --seconds 放宽时间")
 SUPERVISED = frozenset(("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss",
                         "l1_loss", "smooth_l1_loss", "huber_loss", "multi_margin_loss"))
 

@@ -8,9 +8,9 @@ from traindx.core.trials import Gauge
 from traindx.experiments.case import Case
 
 LOOKING = Text("labels of the first batch", "第一个 batch 的标签")
-PASSED = Text("no rule found a fault in the data that were seen ({steps} step{steps:|s})", "在看到的数据里（{steps} 步）没有规则查出问题")
+PASSED = Text("no rule found a fault in the data that were seen ({steps} step{steps:|s})", "看到的数据里（{steps} 步），没有规则查出问题")
 FLOOR = Text("lowest loss that the labels of one batch allow (identical inputs, different labels)",
-             "一个 batch 的标签允许的最低损失（输入相同、标签不同时大于 0）")
+             "一个 batch 的标签所允许的最低损失（输入相同、标签不同时大于 0）")
 ZERO = Text("0 where no two equal inputs have different labels", "没有矛盾标签时为 0")
 NEXT = Text("Look at 100 random samples with their labels yourself: wrong labels and twins show to the eye first.",
             "自己抽 100 个样本连同标签看一遍：标错的、重复的，眼睛最先看出来。")

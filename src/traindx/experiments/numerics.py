@@ -14,14 +14,15 @@ from traindx.experiments.statistics import Comparison, decide, level
 
 STEPS = 150
 SEEDS = 3
-WATCHING = Text("losses and gradients, unrounded", "不四舍五入地看损失和梯度")
+WATCHING = Text("losses and gradients, unrounded", "看损失和梯度，不做四舍五入")
 AGAIN = Text("the same in {precision}", "改用 {precision} 再跑")
 NOT_RUN = Text("the run did not come to a step: {error}", "这次运行一步也没走到：{error}")
-PASSED = Text("losses and gradients stay finite over {steps} step{steps:|s}", "{steps} 步内损失和梯度都是有限值")
-PASSED_HALF = Text("losses stay finite, and fp32 does no better than the precision used", "损失都是有限值，fp32 也不比现在的精度更好")
-NONFINITE = Text("at step {step} something is no longer finite: made by {op} at {place}", "第 {step} 步出现非有限值：由 {place} 的 {op} 产生")
+PASSED = Text("losses and gradients stay finite over {steps} step{steps:|s}", "{steps} 步之内，损失和梯度都是有限数")
+PASSED_HALF = Text("losses stay finite, and fp32 does no better than the precision used", "损失都是有限数，换成 fp32 也不比现在的精度好")
+NONFINITE = Text("at step {step} something is no longer finite: made by {op} at {place}",
+                 "第 {step} 步出现了 NaN 或无穷大：由 {place} 的 {op} 产生")
 NONFINITE_SOMEWHERE = Text("at step {step} something is no longer finite; the op could not be found",
-                           "第 {step} 步出现非有限值；没能找到是哪个算子")
+                           "第 {step} 步出现了 NaN 或无穷大；没能找到是哪个运算")
 BETTER = Text("in fp32 the loss falls further: precision is what holds it back", "用 fp32 损失降得更低：拖后腿的是精度")
 NORMS = Text("largest gradient norm against the median", "最大梯度范数与中位数之比")
 NORMS_EXPECTED = Text("below 100", "小于 100")

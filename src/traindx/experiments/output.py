@@ -21,16 +21,17 @@ BASELINE = Text("the same with all inputs zero", "把输入全部置零再来一
 APART = Text("samples kept apart, and the same input twice", "样本之间是否独立，同一输入两次是否一致")
 PASSED = Text("the loss starts where theory puts it, and the input is used", "损失从理论值附近起步，输入也用上了")
 PASSED_PARTLY = Text("nothing wrong was measured; not everything could be measured", "测到的都没问题，但有些量测不了")
-UNUSED = Text("with all inputs zero the loss falls just as far: the input is not used", "输入全部置零，损失降得一样多：输入没有派上用场")
+UNUSED = Text("with all inputs zero the loss falls just as far: the input is not used",
+              "输入全部置零，损失照样降得这么多：输入没有派上用场")
 LEAKS = Text("in eval mode the output of a sample changes with another sample", "推理模式下，一个样本的输出会随另一个样本改变")
 SAME_TWICE = Text("the same input twice in eval mode gives the same output", "推理模式下同一输入两次输出一致")
 KEPT_APART = Text("in eval mode each output depends on its own sample only", "推理模式下每个输出只取决于自己的样本")
 YES, NO = Text("yes", "是"), Text("no", "否")
 INITIAL = Text("initial loss, mean over seeds", "初始损失（多个种子的平均）")
 THEORY = Text("{theory} for outputs that know nothing", "输出一无所知时为 {theory}")
-EXCESS = Text("excess of the initial loss, told as the standard deviation of the logits", "初始损失的超出量，折算成 logits 的标准差")
+EXCESS = Text("excess of the initial loss, told as the standard deviation of the logits", "初始损失高出多少，折算成 logits 的标准差")
 SMALL = Text("below 1", "小于 1")
-SPREAD = Text("log loss with inputs zeroed minus as written", "输入置零与原样的对数损失之差")
+SPREAD = Text("log loss with inputs zeroed minus as written", "输入置零和原样，对数损失之差")
 ABOVE = Text("above 0", "大于 0")
 
 

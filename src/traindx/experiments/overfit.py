@@ -21,13 +21,14 @@ WHOLE = Text("overfit one whole batch", "在一个完整的 batch 上过拟合")
 FOLLOW_UP = Text("look again: {change}", "再看一次：{change}")
 
 FITS = Text("{samples} held sample{samples:|s} are learnt by heart: the loss goes from {start} to {end} in {steps} step{steps:|s}",
-            "固定的 {samples} 个样本记住了：{steps} 步内损失从 {start} 降到 {end}")
-FALLING = Text("the loss on {samples} held samples still falls after {steps} step{steps:|s} ({start} to {end}): neither passed nor failed",
+            "固定的 {samples} 个样本全记住了：{steps} 步之内，损失从 {start} 降到 {end}")
+FALLING = Text("the loss on {samples} held sample{samples:|s} still falls after {steps} step{steps:|s} ({start} to {end}): neither passed "
+               "nor failed",
                "固定 {samples} 个样本，{steps} 步后损失还在下降（{start} 到 {end}）：算不上通过，也算不上失败")
 NOT_SUPERVISED = Text("the loss moves as {shape}, but its floor is not known (no torch loss against a fixed target), so nothing can be "
                       "demanded; traindx run --prove looks for causes without one",
-                      "损失曲线表现为{shape}，但不知道它的下限（不是 torch 对固定目标的损失），没法要求它降到哪里；"
-                      "不靠下限找病因，用 traindx run --prove")
+                      "损失曲线{shape}，可是不知道它的下限（不是 torch 的损失函数对固定目标算的），没法要求它降到哪里；traindx run "
+                      "--prove 不用下限也能找病因")
 PARTLY = Text("the loss on {samples} held sample{samples:|s} stops at {end} (start {start}): a small model may be at its limit",
               "固定 {samples} 个样本，损失停在 {end}（起点 {start}）：模型太小时这可能就是极限")
 NAMES: dict[Shape, Text] = {
@@ -36,27 +37,29 @@ NAMES: dict[Shape, Text] = {
 FAILED = Text("{samples} sample{samples:|s} cannot be learnt by heart: the curve is {shape} ({start} to {end})",
               "{samples} 个样本都记不住：曲线{shape}（{start} 到 {end}）")
 SIGN = Text("It rises even at a hundredth of the learning rate: the sign of the objective or of the update is wrong.",
-            "学习率缩到百分之一它仍然上升：目标函数或更新方向的符号反了。")
-NOT_SIGN = Text("At a hundredth of the learning rate it no longer rises: the steps are too large.", "学习率缩到百分之一就不再上升：步子太大。")
-TOO_LARGE = Text("At a tenth of the learning rate it is calm: the rate is too large.", "学习率降到十分之一就平稳了：学习率太大。")
+            "学习率降到百分之一，它仍然上升：目标函数或更新的符号反了。")
+NOT_SIGN = Text("At a hundredth of the learning rate it no longer rises: the steps are too large.",
+                "学习率降到百分之一，就不再上升：步子太大。")
+TOO_LARGE = Text("At a tenth of the learning rate it is calm: the rate is too large.", "学习率降到十分之一，就平稳了：学习率太大。")
 NOT_RATE = Text("A tenth of the learning rate does not cure it: look at numerics and at the data pipeline.",
-                "学习率降到十分之一也治不好：去查数值和数据管线。")
+                "学习率降到十分之一，还是治不好：去查数值和数据管线。")
 LATE = Text("Calm at first and then sudden: rather numerics than the learning rate.", "先平稳、再突然冲上去：更像数值问题，而不是学习率。")
 TOO_SMALL = Text("At ten times the learning rate it learns: the rate is too small for this many steps.",
-                 "学习率放大 10 倍就学得动：对这么多步来说，学习率太小。")
+                 "学习率放大到 10 倍，就学得动了：只有这么多步，学习率太小。")
 NOT_SMALL = Text("Without regularisation and at ten times the learning rate it stays flat: look at the loss and at how it is wired.",
-                 "去掉正则、学习率放大 10 倍，它还是不降：去查损失函数和它的接法。")
+                 "去掉正则化、学习率放大到 10 倍，它还是不降：去查损失函数和它的接法。")
 AT_FLOOR = Text("It stops at {floor}, which is {what}.", "它停在 {floor}，这正是{what}。")
 LN_C = Text("ln C: the outputs carry nothing about the label", "ln C：输出里一点标签的信息也没有")
 LABEL_ENTROPY = Text("the entropy of the labels: the input is not used", "标签的熵：输入没有派上用场")
 VARIANCE = Text("the variance of the target: every sample gets the same answer", "目标的方差：所有样本得到同一个答案")
-CONFLICT = Text("the floor that contradictory labels set", "互相矛盾的标签所决定的下限")
+CONFLICT = Text("the floor that contradictory labels set", "标签互相矛盾所决定的下限")
 DOUBLE = Text("the floor of a doubled activation, ln(1 + (C - 1)/e) for softmax", "激活做了两次时的下限（softmax 是 ln(1 + (C - 1)/e)）")
 NO_LOSS = Text("the run on a held batch shows no losses: {why}", "固定 batch 的运行里看不到损失：{why}")
 NEXT_FAILED = Text("Mend the cause below; no later step means anything before this one passes.",
                    "先改下面的病因；这一步不过，后面的步骤都没有意义。")
 LIMIT = Text("sharpness (largest eigenvalue of the Hessian) on the held batch", "固定 batch 上的锐度（Hessian 的最大特征值）")
-LIMIT_EXPECTED = Text("learning rate below 2/sharpness = {limit} for plain gradient descent", "纯梯度下降时学习率要低于 2/锐度 = {limit}")
+LIMIT_EXPECTED = Text("learning rate below 2/sharpness = {limit} for plain gradient descent",
+                      "做纯梯度下降时，学习率要低于 2/锐度 = {limit}")
 
 
 def examine(case: Case) -> StepResult:

@@ -140,10 +140,10 @@ _BF16 = Text("bf16 instead of fp16", "用 bf16 代替 fp16")
 _FP32 = Text("everything in fp32", "全部用 fp32")
 _ONE_SAMPLE = Text("change one sample in eval mode, look at the outputs of the others", "推理模式下只改一个样本，看其他样本的输出变不变")
 _TWICE = Text("the same input twice", "同一个输入连跑两次")
-_CLEARED = Text("gradients cleared before each first backward", "每步第一次反向之前清空梯度")
-_KEPT = Text("gradients kept until the step has used them", "梯度留到 step 用过之后再清")
+_CLEARED = Text("gradients cleared before each first backward", "每步第一次反向传播之前清空梯度")
+_KEPT = Text("gradients kept until the step has used them", "梯度留到更新用过之后再清空")
 _ALL_PARAMETERS = Text("the forgotten parameters given to the optimizer", "把漏掉的参数交给优化器")
-_INIT = Text("weights drawn anew by He's scheme", "用 He 方案重新抽取权重")
+_INIT = Text("weights drawn anew by He's scheme", "按 He 的公式重新抽取权重")
 
 PLANS: dict[str, Plan | Measurement] = {
     "lr-x0.1": Plan(_TENTH, _scale(0.1), refutes=True),
@@ -154,10 +154,10 @@ PLANS: dict[str, Plan | Measurement] = {
     "decay-0": Plan(Text("weight decay 0", "权重衰减设为 0"), (Condition("no_weight_decay"),), refutes=True),
     "clear-gradients": Plan(_CLEARED, (Condition("force_zero_grad"),), GRADIENT),
     "keep-gradients": Plan(_KEPT, (Condition("ignore_zero_grad_before_step"),), MOVEMENT, "higher"),
-    "step-after-backward": Plan(Text("an optimizer step after each backward", "每次反向之后补一次优化器更新"),
+    "step-after-backward": Plan(Text("an optimizer step after each backward", "每次反向传播之后补一次优化器更新"),
                                 (Condition("step_after_backward"),), MOVEMENT, "higher"),
     "all-parameters": Plan(_ALL_PARAMETERS, (Condition("include_missing_parameters"),)),
-    "clip-before-step": Plan(Text("gradients clipped before the step", "在 step 之前裁剪梯度"), (Condition("clip_before_step"),), PEAK),
+    "clip-before-step": Plan(Text("gradients clipped before the step", "在更新之前裁剪梯度"), (Condition("clip_before_step"),), PEAK),
     "unscale-before-clip": Plan(Text("gradients unscaled before they are clipped", "裁剪之前先还原缩放"),
                                 (Condition("unscale_before_clip"),)),
     "clip-gradients": Plan(Text("gradient norm clipped at 1", "梯度范数裁剪到 1"), (Condition("clip", {"norm": 1.0}),), PEAK),
@@ -175,11 +175,11 @@ PLANS: dict[str, Plan | Measurement] = {
     "eval-in-validation": Plan(Text("eval mode forced in validation passes", "验证时强制用推理模式"),
                                (Condition("force_mode", {"to": "eval"}),), VALIDATION, horizons=(150, 600)),
     "other-seeds": Measurement(Text("the first loss at other seeds", "换种子看第一步的损失"), Gauge("initial_loss"), _off, steps=1),
-    "replay-finite": Measurement(Text("the step replayed from the last good state", "从最后一个正常状态重放这一步"),
+    "replay-finite": Measurement(Text("the step replayed from the last good state", "从最后一个正常的状态重放这一步"),
                                  Gauge("nonfinite"), lambda value: value.get("found"), steps=2000),
     "zero-input": Plan(Text("all inputs zero", "输入全部置零"), (Condition("zero_inputs"),), LOSS, "higher", (150,), True, True),
     "shuffle": Plan(Text("training data shuffled", "打乱训练数据"), (Condition("shuffle"),), PEAK, horizons=(150, 300)),
-    "finite-inputs": Plan(Text("0 in place of what is not finite in the inputs", "把输入里的 NaN 和无穷换成 0"),
+    "finite-inputs": Plan(Text("0 in place of what is not finite in the inputs", "把输入里的 NaN 和无穷大换成 0"),
                           (Condition("finite_inputs"),), PEAK),
     "standardise": Plan(Text("inputs standardised by the first batch", "按第一个 batch 把输入标准化"), (Condition("normalise_inputs"),)),
     "standardise-target": Plan(Text("targets standardised by the first batch", "按第一个 batch 把目标标准化"),

@@ -18,9 +18,9 @@ DIVERGES = Text("; from {rate:.1e} on it diverges", "；从 {rate:.1e} 起发散
 TOO_HIGH = Text("the program's learning rate {used} cannot be run: from {rate:.1e} on it diverges",
                 "程序的学习率 {used} 跑不起来：从 {rate:.1e} 起就发散")
 TOO_MANY = Text("{share} % of the learning rates from {low:.0e} to {high:.0e} cannot be run, above the line of one third",
-                "{low:.0e} 到 {high:.0e} 之间有 {share}% 的学习率跑不起来，超过三分之一这条线")
+                "{low:.0e} 到 {high:.0e} 之间，有 {share} % 的学习率跑不起来，超过了三分之一这条线")
 BACK = Text("Do not tune further; go back to the code: inputs not normalised, initialisation too large, a log that is missing?",
-            "别再调了，回去查代码：输入没归一化？初始化太大？少了一个 log？")
+            "别再调了，回去查代码：输入没归一化？初始化太大？漏了一个 log？")
 SHARE = Text("infeasible share of the grid", "网格里不可行点的比例")
 LINE = Text("at most 1/3 (a line to argue about, not a standard)", "不超过 1/3（可以争论的参考线，不是标准）")
 STEEPEST = Text("steepest fall", "下降最陡处")

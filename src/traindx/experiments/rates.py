@@ -20,7 +20,7 @@ INTERVAL = 10.0  # best / 10 .. best: short runs favour rates that are too large
 NEVER_FELL = Text("the loss never fell by more than its noise ({fall} against {noise}, in log loss)",
                   "损失下降的幅度从没超过噪声（对数损失：{fall} 对 {noise}）")
 AT_EDGE = Text("the best rate is the {side} that was tried ({rate}): the grid does not hold the optimum",
-               "最好的学习率就是试过的{side}一个（{rate}）：网格没有罩住最优点")
+               "最好的学习率是试过的里面{side}（{rate}）：网格没有罩住最优点")
 LARGEST, SMALLEST = Text("largest", "最大的"), Text("smallest", "最小的")
 DISAGREEING = Text("the rules disagree by more than 10 times: lowest loss at {best}, steepest fall at {steepest}",
                    "几条经验规则相差超过 10 倍：损失最低在 {best}，下降最陡在 {steepest}")

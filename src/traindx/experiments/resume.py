@@ -27,14 +27,15 @@ OPTIONS = (rf"(auto_)?resume(_from)?{HOW}", rf"continue(_from)?{HOW}", rf"restar
 
 UNBROKEN = Text("the program as written, unbroken", "原样运行，不中断")
 RESUMING = Text("broken off after step {step}, then resumed", "第 {step} 步之后中断，再续训")
-NOT_SAVED = Text("no checkpoint was written with torch.save or safetensors in the {steps} steps that ran, so there is nothing to resume from",
+NOT_SAVED = Text("no checkpoint was written with torch.save or safetensors in the {steps} step{steps:|s} that ran, so there is nothing to "
+                 "resume from",
                  "运行的 {steps} 步里没有用 torch.save 或 safetensors 写过检查点，没有东西可以续训")
 SAVED_LATE = Text("checkpoints are written only at the end of the run, after which no step follows to compare with",
                   "只在训练结束时写检查点，后面没有训练步可以比较")
 SAVE_OFTEN = Text("Save a checkpoint every epoch, or give the runs more time with --seconds.",
-                  "每个 epoch 存一次检查点，或者用 --seconds 多给些时间。")
+                  "每轮存一次检查点，或者用 --seconds 多给些时间。")
 NOT_REPEATABLE = Text("two unbroken runs with the same seeds differ already, so a difference after the resume would say nothing",
-                      "种子相同的两次不中断的运行就已经不同，续训之后的差别说明不了什么")
+                      "种子相同、都不中断的两次运行，就已经不同；续训之后的差别说明不了什么")
 NO_WAY = Text("no way to resume was found: the program has no option such as --resume (looked for in argparse), and run again it does not "
               "read the checkpoint that it left",
               "没有找到续训的办法：程序没有 --resume 之类的选项（在 argparse 里找过），再运行一次也不会自己读取留下的检查点")
@@ -45,18 +46,19 @@ GUESSED_WRONG = Text("resumed with {how}, which was guessed from its options, th
 CRASHED = Text("resumed with {how}, the program came to no step: {error}", "按 {how} 续训，程序一步也没有跑：{error}")
 THE_SAME_COMMAND = Text("the same command", "同样的命令")
 NOT_BROKEN = Text("the run could not be broken off after step {step}: {error}", "没能在第 {step} 步之后中断：{error}")
-ENDED = Text("it ended ({ended})", "它结束了（{ended}）")
-PASSED = Text("broken off after step {step} and resumed with {how}: the next {count} steps are those of the unbroken run, to the last bit",
+ENDED = Text("it ended ({ended})", "程序结束了（{ended}）")
+PASSED = Text("broken off after step {step} and resumed with {how}: the next {count} step{count:|s} are those of the unbroken run, to the "
+              "last bit",
               "第 {step} 步之后中断，按 {how} 续训：接下来的 {count} 步与不中断的运行逐位相同")
-PASSED_NEARLY = Text("broken off after step {step} and resumed with {how}: everything is restored, and the next {count} steps are those of the "
-                     "unbroken run up to rounding",
+PASSED_NEARLY = Text("broken off after step {step} and resumed with {how}: everything is restored, and the next {count} step{count:|s} are "
+                     "those of the unbroken run up to rounding",
                      "第 {step} 步之后中断，按 {how} 续训：状态全部恢复，接下来的 {count} 步与不中断的运行只差舍入误差")
 FAILED = Text("broken off after step {step} and resumed with {how}, it is another training: {first}. Not restored: {parts}.",
               "第 {step} 步之后中断，按 {how} 续训，已经不是同一次训练：{first}。没有恢复的有：{parts}。")
 FAILED_UNKNOWN = Text("broken off after step {step} and resumed with {how}, it is another training: {first}. Weights, optimizer, scheduler, "
                       "scaler and random generators are as they were; something else that the program keeps is not",
-                      "第 {step} 步之后中断，按 {how} 续训，已经不是同一次训练：{first}。权重、优化器、调度器、缩放器和随机数都和原来一样；"
-                      "没恢复的是程序自己保存的别的东西")
+                      "第 {step} 步之后中断，按 {how} 续训，已经不是同一次训练：{first}。权重、优化器、调度器、"
+                      "GradScaler 和随机数生成器都和原来一样；没有恢复的，是程序自己另外记着的东西")
 DIFFERS = Text("at step {step} {what} is {value} instead of {expected}", "第 {step} 步的{what}是 {value}，应为 {expected}")
 SAME_SO_FAR = Text("the {count} step{count:|s} compared are the same, but what comes later will not be",
                    "比较过的 {count} 步相同，但以后不会相同")
@@ -67,18 +69,18 @@ ANOTHER, THE_SAME = Text("another one", "另一个"), Text("that of the unbroken
 
 PARTS = {"model": Text("the weights", "权重"), "optimizer": Text("the optimizer", "优化器"), "scheduler": Text("the scheduler", "学习率调度器"),
          "scaler": Text("the GradScaler", "GradScaler"), "rng": Text("the random number generators", "随机数生成器状态"),
-         "sampler": Text("the place in the data (sampler, epoch)", "数据读到哪里（sampler、epoch）"),
-         "counter": Text("the count of epochs or steps", "epoch 或步数的计数")}
+         "sampler": Text("the place in the data (sampler, epoch)", "数据读到了哪里（采样器、轮次）"),
+         "counter": Text("the count of epochs or steps", "轮数或步数")}
 FIXES = {"model": Text("model.load_state_dict(...) from the checkpoint", "用检查点调用 model.load_state_dict(...)"),
          "optimizer": Text("save optimizer.state_dict() and load it", "保存 optimizer.state_dict() 并加载"),
          "scheduler": Text("save scheduler.state_dict() and load it, after the optimizer's", "保存 scheduler.state_dict() 并在优化器之后加载"),
          "scaler": Text("save scaler.state_dict() and load it", "保存 scaler.state_dict() 并加载"),
          "rng": Text("save torch.get_rng_state() (and numpy's, Python's, the loader's generator) and set them again, or seed every epoch "
                      "by its number",
-                     "保存 torch.get_rng_state()（以及 numpy、Python、DataLoader 生成器的状态）并恢复，或者每个 epoch 按编号重设种子"),
+                     "保存 torch.get_rng_state()（以及 numpy、Python、DataLoader 生成器的状态）并恢复；或者每一轮按轮次编号重设种子"),
          "sampler": Text("save at the end of an epoch, or skip the batches that were done; call set_epoch(epoch)",
-                         "在 epoch 结束时保存，或者跳过已经用过的 batch；记得调用 set_epoch(epoch)"),
-         "counter": Text("save the epoch and begin the loop after it", "保存 epoch，循环从它之后开始")}
+                         "在一轮结束时保存，或者跳过已经用过的 batch；记得调用 set_epoch(epoch)"),
+         "counter": Text("save the epoch and begin the loop after it", "保存轮数，循环从下一轮开始")}
 MEND = Text("Restore: {fixes}.", "要恢复的：{fixes}。")
 NEVER_SAVED = Text("never saved", "从没保存过")
 NOT_LOADED = Text("saved, and not loaded", "存了，但没有加载")
@@ -89,7 +91,7 @@ BEGINS_ANEW = Text("as at the very beginning", "和最开始时一样")
 OTHER_WEIGHTS = Text("others than at the checkpoint", "和存检查点时不同")
 GENERATORS = Text("{names}: another state ({why})", "{names}：状态不同（{why}）")
 OWN_GENERATOR = Text("a generator of its own", "程序自己的生成器")
-BATCH = Text("batch {value} of its epoch", "这个 epoch 的第 {value} 个 batch")
+BATCH = Text("batch {value} of its epoch", "这一轮的第 {value} 个 batch")
 FIRST_AGAIN = Text("the batch of step {step}", "第 {step} 步的那个 batch")
 GOES_ON = Text("it trains {value} step{value:|s} more", "又训练了 {value} 步")
 GOES_ON_EXPECTED = Text("{value}, up to the end of the unbroken run", "{value} 步，到不中断的运行结束为止")

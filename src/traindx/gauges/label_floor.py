@@ -18,7 +18,7 @@ NO_LOSS = Text("The program called no loss function of torch with gradients on."
 NO_INPUTS = Text("No module was called before the loss, so its inputs are not known.", "计算损失之前没有调用过模块，不知道输入是什么。")
 NO_ROWS = Text("The loss sees {targets} label{targets:|s}, the module {rows} sample{rows:|s}: which label belongs to which sample is not known.",
                "损失里有 {targets} 个标签，模块收到 {rows} 个样本，不知道哪个标签属于哪个样本。")
-TOO_LARGE = Text("The outputs are too large to copy: {elements} numbers.", "输出太大，没法另存一份：{elements} 个数。")
+TOO_LARGE = Text("The outputs are too large to copy: {elements} number{elements:|s}.", "输出太大，没法另存一份：{elements} 个数。")
 NO_FORMULA = Text("There is no formula for the lowest value of {function}.", "没有 {function} 最低值的公式。")
 
 

@@ -28,7 +28,7 @@ from traindx.probes.tensors import dtype_of, plain, shape_of
 OPS_KEPT = 50_000  # of one step
 ON_PURPOSE = frozenset(("masked_fill", "masked_fill_", "fill_", "full", "full_like", "new_full", "where", "triu", "tril",
                         "tensor", "__setitem__", "scatter", "scatter_", "masked_scatter"))
-COMPILED = Text("The model is compiled: its operations cannot be looked at one by one.", "模型经过编译，看不到其中的单个运算。")
+COMPILED = Text("The model is compiled: its operations cannot be looked at one by one.", "模型编译过，里面的运算没法逐个看。")
 
 
 @dataclass(frozen=True)

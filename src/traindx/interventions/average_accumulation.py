@@ -11,7 +11,7 @@ from traindx.interventions.tools.stage import Backward
 class AverageAccumulation(Intervention):
     """After any clipping of the program's own."""
 
-    NOTHING = Text("No step had more than one backward.", "没有哪一步累积过多次反向传播。")
+    NOTHING = Text("No step had more than one backward.", "没有哪一步做过一次以上的反向传播。")
 
     _count = 0  # backwards since gradients were last used
 

@@ -22,7 +22,7 @@ DEVICES = ("cpu", "cuda", "mps", "xpu")  # that have fused kernels
 class OptimizerKernel(Switched):
     """Of every optimizer of torch that steps; put back as it was when it is switched off."""
 
-    NOTHING = Text("The optimizer has no such kernel, or uses it already.", "优化器没有这种内核，或者已经在用。")
+    NOTHING = Text("The optimizer has no such kernel, or uses it already.", "优化器没有这种实现，或者已经在用。")
 
     def __init__(self, stage: Stage, to: Kernel = "fused") -> None:
         super().__init__(stage)

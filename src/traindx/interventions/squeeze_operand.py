@@ -23,7 +23,7 @@ class SqueezeOperand(Intervention):
     them, in any line of the program where just one of the two needs a gradient.
     """
 
-    NOTHING = Text("No two operands of shapes [N, 1] and [N] met here.", "这里没有 [N, 1] 和 [N] 这样的两个量相遇。")
+    NOTHING = Text("No two operands of shapes [N, 1] and [N] met here.", "这里没有形状为 [N, 1] 和 [N] 的两个量相遇。")
 
     def __init__(self, stage: Stage, lines: Sequence[Sequence[Any]] | None = None) -> None:
         super().__init__(stage)

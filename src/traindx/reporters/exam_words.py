@@ -16,13 +16,13 @@ STEP_NAME = Text("{step} {name}", "{step} {name}")
 VERDICTS = {"passed": Text("passed", "通过"), "failed": Text("failed", "未通过"), "not-checked": Text("not checked", "没查")}
 NEXT = Text("Next", "下一步")
 SANDBOXES = {
-    "overlay": Text("an overlay of the project (nothing of yours was written)", "项目的 overlay（没有写过你的任何文件）"),
+    "overlay": Text("an overlay of the project (nothing of yours was written)", "叠在项目上面的一层（没有写过你的任何文件）"),
     "copy": Text("a copy of the project (nothing of yours was written)", "项目的副本（没有写过你的任何文件）"),
     "guard": Text("a copy of the project, guarded at the Python level only", "项目的副本，只在 Python 层面设防")}
 TRIALS = Text("{count} run{count:|s} in {seconds} s", "{count} 次运行，用时 {seconds} 秒")
 ONE_TRIAL = Text("1 run in {seconds} s", "1 次运行，用时 {seconds} 秒")
 INTERRUPTED = Text("stopped by Ctrl-C: what was done is shown", "按 Ctrl-C 中止：以下是已经做完的部分")
-REPEATABLE = {True: Text("two runs with the same seeds are equal to the last bit", "种子相同的两次运行逐位一致"),
+REPEATABLE = {True: Text("two runs with the same seeds are equal to the last bit", "种子相同的两次运行逐位相同"),
               False: Text("two runs with the same seeds differ", "种子相同的两次运行结果不同"), None: EMPTY}
 PINNED = Text("the batch was held by {how}", "固定 batch 的办法：{how}")
 HOW = {"loader": Text("the DataLoader", "DataLoader"), "inputs": Text("the inputs and the target", "模型输入和损失目标"),
@@ -38,12 +38,12 @@ STEP_HEAD = Text("{step} {name}: {verdict}", "{step} {name}：{verdict}")
 STOP = Text(". ", "。")
 SKIPPED = Text("Not checked: {names}: {why}", "没查：{names}。{why}")
 _CURVES = (
-    (r"(\d+) samples", Text("{0} samples", "{0} 个样本")), ("one batch", Text("one batch", "一个 batch")),
-    (r"learning rate x (\S+)", Text("learning rate x {0}", "学习率 × {0}")), (r"seed (\d+)", Text("seed {0}", "种子 {0}")),
-    (r"as written, seed (\d+)", Text("as written, seed {0}", "原样，种子 {0}")),
-    (r"changed, seed (\d+)", Text("changed, seed {0}", "改动后，种子 {0}")), ("as written", Text("as written", "原样")),
+    (r"(?P<n>\d+) samples", Text("{n} sample{n:|s}", "{n} 个样本")), ("one batch", Text("one batch", "一个 batch")),
+    (r"learning rate x (?P<n>\S+)", Text("learning rate x {n}", "学习率 × {n}")), (r"seed (?P<n>\d+)", Text("seed {n}", "种子 {n}")),
+    (r"as written, seed (?P<n>\d+)", Text("as written, seed {n}", "原样，种子 {n}")),
+    (r"changed, seed (?P<n>\d+)", Text("changed, seed {n}", "改动后，种子 {n}")), ("as written", Text("as written", "原样")),
     ("changed", Text("changed", "改动后")),
-    (r"activation std, step (\d+)", Text("activation std, step {0}", "激活标准差，第 {0} 步")),
+    (r"activation std, step (?P<n>\d+)", Text("activation std, step {n}", "激活标准差，第 {n} 步")),
     ("inputs zero", Text("inputs zero", "输入置零")), ("final loss", Text("final loss", "最终损失")),
     ("unbroken", Text("unbroken", "不中断")), ("resumed", Text("resumed", "续训")),
     ("training", Text("training", "训练")), ("validation", Text("validation", "验证")))
@@ -53,7 +53,7 @@ def curve_name(name: str) -> Text:
     """The name of a curve (a key of the JSON) as a reader sees it."""
     for pattern, text in _CURVES:
         if match := re.fullmatch(pattern, name):
-            return Text(text.en.format(*match.groups()), text.zh.format(*match.groups()))
+            return text.fill(**match.groupdict())
     return same(name)
 
 

@@ -17,27 +17,27 @@ from traindx.reporters.style import COLUMNS, PLAIN, Style
 CATEGORY = {"parameters": Text("parameters", "参数"), "gradients": Text("gradients", "梯度"),
             "optimizer": Text("optimizer state", "优化器状态"), "activations": Text("activations", "激活"),
             "temporaries": Text("temporaries", "临时张量"), "inputs": Text("inputs and data", "输入和数据")}
-PHASE = {"forward": Text("forward", "前向"), "backward": Text("backward", "反向"), "step": Text("optimizer.step", "optimizer.step")}
+PHASE = {"forward": Text("forward", "前向"), "backward": Text("backward", "反向传播"), "step": Text("optimizer.step", "优化器更新")}
 SOURCE = {"formula": Text("formula", "公式"), "traced": Text("traced, two steps", "追踪两步"),
           "small-runs": Text("two steps run for real", "真正运行两步")}
 TITLE = Text("memory of {subject}", "{subject} 的显存账")
-PEAK = Text("Peak {size} in {phase}", "峰值 {size}，在{phase}")
+PEAK = Text("Peak {size} in {phase}", "峰值 {size}，出现在{phase}时")
 PEAK_ALONE = Text("Peak {size}", "峰值 {size}")
 STATIC = Text("Weights, gradients and optimizer {size}", "权重、梯度和优化器共 {size}")
 BATCH = Text("batch {batch}", "batch {batch}")
 BY_PHASE = Text("Highest in each phase: {phases}", "各阶段的最高点：{phases}")
 AT_PEAK = Text("At the peak", "峰值时")
 BILL = Text("The bill", "账单")
-MODULES = Text("Modules that hold most then", "这时占得最多的模块")
-PLACES = Text("Lines that made most of it", "由这些行产生")
+MODULES = Text("Modules that hold most then", "峰值时占得最多的模块")
+PLACES = Text("Lines that made most of it", "主要由这些行产生")
 FITS = Text("Fits", "装得下吗")
 DOES_FIT = Text("fits: {needed} of {capacity}", "装得下：{capacity} 中用 {needed}")
 DOES_NOT = Text("does not fit: {needed} needed, {capacity} usable", "装不下：要 {needed}，可用 {capacity}")
 LARGEST = Text("largest batch {batch}", "最大 batch {batch}")
 NONE_FITS = Text("not even one sample", "一个样本也装不下")
-REMEDIES = Text("What would help, cheapest first (each alone)", "怎么省，从代价小的开始（各自单独算）")
+REMEDIES = Text("What would help, cheapest first (each alone)", "怎么省：从代价小的开始（各自单独算）")
 NO_HELP = Text("no help", "没有用")
-NOT_TRIED = Text("not tried: {why}", "没试：{why}")
+NOT_TRIED = Text("not tried: {why}", "没有试：{why}")
 MEASURED = Text("Measured peak {size}, {gap} against the estimate", "实测峰值 {size}，与估计相差 {gap}")
 NOT_MODELLED = Text("Not modelled: {what}", "没有计入：{what}")
 OTHER = Text("outside any module", "不在任何模块里")

@@ -17,7 +17,7 @@ COLOURS = {"parameters": "#1769aa", "gradients": "#a15c00", "optimizer": "#6b4fb
 TIMELINE = Text("Memory over the steps traced", "追踪各步的显存变化")
 WHAT, BYTES, FORMULA, COST, CHANGE = (Text("what", "项目"), Text("size", "大小"), Text("formula", "公式"), Text("cost", "代价"),
                                       Text("against now", "与现在相比"))
-DESCRIPTION = Text("Live bytes by category, event by event; the highest is {size}.", "按类别逐事件的占用；最高 {size}。")
+DESCRIPTION = Text("Live bytes by category, event by event; the highest is {size}.", "各类别的占用，逐个事件画出；最高 {size}。")
 
 
 def render(account: Account, language: Language) -> str:

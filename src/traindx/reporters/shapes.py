@@ -28,18 +28,19 @@ PASSED = Text("the step also passes with a batch of 1 (measured, in a child proc
 FAILED = Text("the step fails with a batch of 1: {why}", "batch 为 1 时这一步会报错：{why}")
 NOT_TRIED = Text("not checked: {why}", "没查：{why}")
 FEWER = Text("Fewer samples", "少一个样本")
-FAILS_WITH = Text("the step fails with {samples} samples: {error}. A size is written into the code; the last, smaller batch will meet it.",
-                  "只有 {samples} 个样本时这一步报错：{error}。代码里写死了某个大小，最后一个不满的 batch 就会撞上。")
+FAILS_WITH = Text("the step fails with {samples} sample{samples:|s}: {error}. A size is written into the code; the last, smaller batch "
+                  "will meet it.",
+                  "只有 {samples} 个样本时这一步报错：{error}。代码里把某个大小写死了，最后那个不满的 batch 就会撞上。")
 WHY = {
     "one sample only": Text("the batch holds one sample only", "batch 里只有一个样本"),
     "no dimension of the batch holds its samples": Text("no dimension of the batch holds its samples", "batch 里没有哪一维是样本数"),
     "one step only": Text("the script made one step only, the second is the one that is repeated", "脚本只走了一步，要重跑的是第二步"),
-    "": Text("nothing got smaller when fewer samples were given", "少给样本后，没有任何形状变小"),
+    "": Text("nothing got smaller when fewer samples were given", "少给样本之后，没有哪个形状变小"),
     "no model was given the smaller batch": Text("no model was given the smaller batch", "没有模型拿到变小的 batch"),
-    "it failed": Text("the step failed with fewer samples", "样本变少后这一步报错"),
+    "it failed": Text("the step failed with fewer samples", "样本变少之后，这一步报错"),
     "the program ended before its step did": Text("the program ended before the repeated step did", "重跑的那一步还没走完，程序就结束了"),
     "replays need fork on Linux": Text("repeating a step needs fork, on Linux", "重跑一步需要 Linux 上的 fork"),
-    "the model is compiled": Text("the model is compiled", "模型经过 torch.compile"),
+    "the model is compiled": Text("the model is compiled", "模型用 torch.compile 编译过"),
     "the replay took too long or was ended": Text("the repeated step took too long", "重跑的那一步太慢"),
     "the replay took too long": Text("the repeated step took too long", "重跑的那一步太慢"),
     "the training is distributed": Text("several ranks train together", "训练用了多个进程"),
@@ -53,7 +54,7 @@ COMPILED = Text("torch.compile is in use: what happens inside is not seen op by 
 CUT = Text("The step has too many operations: the rest is left out.", "这一步运算太多，后面的省略了。")
 MORE = Text("... {count} more row{count:|s} like these {period}, {times} time{times:|s}",
             "…… 与上面 {period} 行相同的又重复 {times} 次，共 {count} 行")
-GRID = Text("{note}: every a meets every b ({rows} x {columns} shown)", "{note}：每个 a 都和每个 b 配对（只画 {rows} x {columns}）")
+GRID = Text("{note}: every a meets every b ({rows} x {columns} shown)", "{note}：每个 a 都和每个 b 配对（只画出 {rows} × {columns}）")
 LAYER = Text("Layer or operation", "层或运算")
 INPUTS = Text("In", "输入")
 OUTPUT = Text("Out", "输出")

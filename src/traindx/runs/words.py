@@ -4,7 +4,7 @@ from __future__ import annotations
 from traindx.core.text import Text
 
 ABOUT = Text("what ran, with which code, settings, seeds and data; what came of it",
-             "跑过什么：用的哪版代码、配置、种子、数据，得到了什么")
+             "跑过什么：用了哪版代码、什么配置、种子和数据，得到了什么")
 DETAILS = Text("Every `traindx run` leaves a folder in runs/. These commands read, compare, conclude, export, repeat "
                "and remove them.",
                "每次 `traindx run` 都会在 runs/ 里留下一个文件夹。这些命令用来查看、比较、写结论、导出、复现和删除。")
@@ -16,14 +16,14 @@ COMPARE = Text("several runs side by side; a gain against the spread over seeds"
 NOTE = Text("write the three-line conclusion of a run", "写一次运行的三行结论")
 EXPORT = Text("the curves as CSV, TensorBoard or Parquet files", "把曲线导出成 CSV、TensorBoard 或 Parquet")
 RM = Text("remove runs, after asking", "删除运行（会先询问）")
-GC = Text("remove what is left of runs that never trained", "清理没有训练过的运行的残留")
+GC = Text("remove what is left of runs that never trained", "清理那些没训练起来的运行留下的东西")
 REPRODUCE = Text("run it again from its record in a scratch folder and compare the curves",
                  "按记录在临时文件夹里重跑一遍，逐步比较曲线")
 
 OPT_DIR = Text("where the runs are (default: runs)", "运行记录放在哪里（默认 runs）")
 OPT_JSON = Text("as JSON on stdout", "以 JSON 输出到 stdout")
 OPT_STATUS = Text("only those: running, finished, failed, killed", "只看某种状态：running、finished、failed、killed")
-OPT_NAME = Text("only runs whose name fits this pattern", "只看名字符合这个通配的运行")
+OPT_NAME = Text("only runs whose name fits this pattern", "只看名字符合这个通配符的运行")
 OPT_OPEN = Text("only runs without a conclusion", "只看还没写结论的")
 OPT_SORT = Text("order (default: started)", "排序方式（默认按开始时间）")
 OPT_LIMIT = Text("show at most N", "最多显示 N 条")
@@ -45,7 +45,7 @@ OPT_KEEP = Text("keep the scratch folder", "保留临时文件夹")
 
 NO_RUNS = Text("There is no run in {folder}.", "{folder} 里没有运行记录。")
 NO_SUCH_RUN = Text("no such run: {name} (looked in {folder}).{near} All: traindx runs list",
-                   "没有这次运行：{name}（在 {folder} 里找过）。{near}全部列表：traindx runs list")
+                   "找不到这次运行：{name}（在 {folder} 里找过）。{near}全部运行：traindx runs list")
 SEVERAL = Text("{name!r} is the beginning of several runs: {names}", "有好几次运行以 {name!r} 开头：{names}")
 NOT_A_RUN = Text("{folder} is not a run folder: it has no run.json", "{folder} 不是运行记录：里面没有 run.json")
 NEWER = Text("This record was written by a newer traindx (schema {schema}); it is shown as far as it is understood.",
@@ -105,9 +105,9 @@ SEVERAL_CHANGED = Text("{count} variable{count:|s} changed ({names}): a differen
                        "一共改了 {count} 个变量（{names}）：曲线的差别不能归到其中某一个头上。")
 ONLY_SEED = Text("Only the seed changed: the difference is the spread over seeds.",
                  "只换了种子：差别就是种子间的散布。")
-NO_CHANGE_BUT = Text("Nothing that is recorded changed.", "记录下来的东西都没有变。")
+NO_CHANGE_BUT = Text("Nothing that is recorded changed.", "记录下来的东西，一样也没有变。")
 FIRST_DIFFERENT = Text("curves differ from step {step} on ({series}: {a} / {b})",
-                       "曲线从第 {step} 步开始不同（{series}：{a} / {b}）")
+                       "曲线从第 {step} 步起不同（{series}：{a} / {b}）")
 CURVES_SAME = Text("curves are identical", "曲线完全相同")
 CURVES_SAME_SO_FAR = Text("curves are identical over the steps that both have", "在两者共有的步上，曲线完全相同")
 
@@ -148,7 +148,7 @@ TWO_NEEDED = Text("compare needs two runs or more", "compare 至少要两次运�
 # -- reproduce ---------------------------------------------------------------------------------------------------------------------
 
 MASKED_ARGV = Text("{run} cannot be repeated: its arguments held a secret, which was not kept. Run it by hand.",
-                   "{run} 没法复现：它的参数里有密钥，没有存下来。请手动运行。")
+                   "{run} 没法复现：它的参数里有密钥，密钥没有存下来。请手动运行。")
 NO_CODE = Text("{run} cannot be repeated: {why}", "{run} 没法复现：{why}")
 DIFF_CUT = Text("its uncommitted changes were too big to keep", "它未提交的改动太大，没有存下来")
 DIFF_FAILED = Text("its diff does not apply ({error})", "它的 diff 用不上（{error}）")
@@ -163,7 +163,7 @@ MASKED_CODE = Text("Secrets in the code were masked when it was kept; the code t
 IDENTICAL = Text("Identical: {points} point{points:|s} of {series} curve{series:|s} agree to the last bit.",
                  "完全一致：{series} 条曲线的 {points} 个点逐位相同。")
 DIFFERS = Text("Differs from step {step} on: {series} was {a}, now {b}.",
-               "从第 {step} 步开始不同：{series} 原来是 {a}，现在是 {b}。")
+               "从第 {step} 步起不同：{series} 原来是 {a}，现在是 {b}。")
 NOTHING_TO_COMPARE = Text("Nothing can be compared: the two runs have no curve in common.",
                           "没法比较：两次运行没有共同的曲线。")
 REASONS = Text("Likely reasons:", "可能的原因：")
@@ -180,6 +180,6 @@ REASON_HASH = Text("PYTHONHASHSEED was not set: the order of sets of strings is 
 REASON_CUDA = Text("operations on the GPU whose result depends on timing: torch.use_deterministic_algorithms(True) and "
                    "CUBLAS_WORKSPACE_CONFIG=:4096:8 name or replace them (slower: often 5-30 %, rule of thumb)",
                    "GPU 上有些算子的结果取决于时序：torch.use_deterministic_algorithms(True) 加 "
-                   "CUBLAS_WORKSPACE_CONFIG=:4096:8 会指出或替换它们（会变慢，常见 5-30 %，经验值）")
+                   "CUBLAS_WORKSPACE_CONFIG=:4096:8 会指出它们，或者换掉它们（会变慢，常见 5 到 30 %，经验值）")
 REASON_NONE = Text("nothing recorded explains it: threads, time of day, files that the script reads",
                    "记录里没有能解释的：线程、时间、脚本读的文件")

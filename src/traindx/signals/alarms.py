@@ -32,11 +32,11 @@ class Alarm:
 NOT_FINITE = (Text("NaN / Inf", "NaN / Inf"),
               Text("the numbers have overflowed: bisect to the first layer that is not finite", "数值已经溢出：二分定位第一个不是有限值的层"))
 NO_FALL = (Text("does not fall", "不降"),
-           Text("a bug, or a learning rate that is too small or far too large", "代码有 bug，或者学习率太小、大得离谱"))
+           Text("a bug, or a learning rate that is too small or far too large", "代码有 bug，或者学习率太小，或者大得离谱"))
 JUMPS = (Text("jump", "突跳"), Text("a bad batch, or a learning rate at its limit", "遇到坏 batch，或者学习率到了极限"))
 RISING = (Text("rising from here", "从这里开始上升"), Text("overfitting: the best checkpoint lies here", "过拟合：最好的检查点在这里"))
 BAD_BATCH = (Text("thousands", "突然上千"), Text("a bad batch: look at the samples of this step", "坏 batch：去看这一步的样本"))
-ZERO = (Text("zero", "为零"), Text("all units are dead, or the gradient is cut off", "神经元全死了，或者梯度断了"))
+ZERO = (Text("zero", "为零"), Text("all units are dead, or the gradient is cut off", "神经元全部死亡，或者梯度断了"))
 GROWTH = (Text("ten times the start", "已是开头的 10 倍"),
           Text("the learning rate is too high, or weight decay is missing", "学习率太高，或者没有权重衰减"))
 BELOW, ABOVE = Text("below the band", "低于正常范围"), Text("above the band", "高于正常范围")
@@ -46,7 +46,7 @@ OUTSIDE: dict[str, tuple[Text, Text]] = {  # what lasting values below and above
                        "梯度偏大：先看数据和目标的量级，再考虑梯度裁剪")),
     "activation_std": (Text("signals vanish from layer to layer", "信号逐层衰减"),
                        Text("signals grow from layer to layer: initialisation or learning rate", "信号逐层放大：初始化或学习率有问题")),
-    "update_ratio": (Text("the learning rate is too small, or parameters are frozen", "学习率太小，或者参数冻住了"),
+    "update_ratio": (Text("the learning rate is too small, or parameters are frozen", "学习率太小，或者参数冻结了"),
                      Text("the learning rate is too large", "学习率太大"))}
 
 

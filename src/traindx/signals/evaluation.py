@@ -12,7 +12,7 @@ RARE = 0.3  # rule of thumb: passes come at no more than this share of the steps
 REPEATED = 0.6  # of the forwards got the very input of the one before: Monte Carlo dropout
 
 NO_PASS = Text("no model that is trained was run without a backward",
-               "没有看到「参与训练的模型只做前向、不做 backward」的情况")
+               "没有看到参与训练的模型只做前向、不做反向传播")
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class Progress:
     def of(cls, recording: Recording) -> Progress | Absent:
         losses = [value for _, value in recording.series.get("loss", []) if math.isfinite(value)]
         if len(losses) < 8:
-            return Absent(Text("fewer than 8 training steps with a finite loss", "有限损失的训练步数不足 8 步"))
+            return Absent(Text("fewer than 8 training steps with a finite loss", "损失是有限数的训练步不足 8 步"))
         tail = losses[-max(3, len(losses) // 10):]
         calls = _mean_losses(recording)
         return cls(losses[0], sum(tail) / len(tail), len(losses), chance_of(recording), calls[0].function if calls else "")

@@ -14,7 +14,7 @@ from traindx.core.recording import Recording
 from traindx.core.text import Text
 
 ENOUGH = 3  # looked-at backwards
-_NO_BACKWARD = Text("no backward was looked at", "没有看到反向传播")
+_NO_BACKWARD = Text("no backward was looked at", "没有看过反向传播")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ SCALES = frozenset(("mul", "mul_", "__mul__", "__rmul__", "multiply", "div", "di
 PASSES = frozenset(("mean", "sum", "nanmean", "nansum", "squeeze", "unsqueeze", "reshape", "view", "flatten", "clone",
                     "float", "double", "to", "contiguous", "type", "expand", "half", "bfloat16", "cpu"))
 _ALIASES = frozenset(("data", "detach", "view", "reshape", "flatten", "__getitem__"))
-_NO_TRACE = Text("no op trace of a training step", "没有训练步的算子轨迹")
+_NO_TRACE = Text("no op trace of a training step", "没有记下训练步里的运算")
 
 
 @dataclass(frozen=True)

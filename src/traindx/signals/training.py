@@ -12,7 +12,7 @@ from traindx.signals.feeding import chance_of
 STUCK = 0.7  # of the first loss, rule of thumb: above it the training has got hardly anywhere
 NO_BETTER = 0.95  # of the loss of guessing
 SHORTEST = 20  # steps
-NO_LOSS = Text("too few backward losses were seen", "看到的 backward 损失太少")
+NO_LOSS = Text("too few backward losses were seen", "看到的训练损失（反向传播的起点）太少")
 
 
 @dataclass(frozen=True)

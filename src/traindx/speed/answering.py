@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from traindx.core.amounts import percent
-from traindx.core.speed import BatchPoint, Change, Profiled, SpeedReport
+from traindx.core.speed import BatchPoint, Change, SpeedReport
 from traindx.core.text import EMPTY, Text, number
 from traindx.core.trials import Condition, Program
 from traindx.engine.processes import cores, free_memory
@@ -15,7 +15,7 @@ from traindx.speed import load
 from traindx.speed.asking import Answer, Asker
 from traindx.speed.changes import NOT_TRIED, TIME_UP, Candidate, candidates, no_verdict, result_of
 from traindx.speed.findings import findings_of
-from traindx.speed.reading import baseline_of, lines_of, measured_of, profiled_of
+from traindx.speed.reading import baseline_of, lines_of, measured_of
 from traindx.speed.statistics import interval_of, median, outcome_of, ratios_of
 from traindx.speed.verdict import elasticity_of, judge
 
@@ -31,20 +31,19 @@ WORKER_BYTES = 200 << 20  # that a worker may take (rule of thumb)
 
 LOOKING = Text("timing the program as it is", "按原样计时")
 CURVE = Text("the same batch, larger", "同一个 batch，逐步加大")
-TRACING = Text("some steps under torch.profiler", "在 torch.profiler 下跑几步")
 INSIDE = Text("fetching in one process, line by line", "在一个进程里逐行看取数据")
 SEARCHING = Text("settings of the loader", "loader 的设置")
 TRYING = Text("trying {what}", "尝试：{what}")
 NO_STEPS = Text("no training step could be timed: {how}. `traindx run {subject}` tells what was seen of it.",
-                "一个训练步也没计到：{how}。用 `traindx run {subject}` 看程序里发生了什么。")
+                "一个训练步也没有计到时：{how}。可以用 `traindx run {subject}` 看程序里发生了什么。")
 NEEDS_GPU = Text(" The program asks for a GPU, and there is none here; traindx memory {subject} still tells what it needs.",
                  " 程序要求有 GPU，这里没有；traindx memory {subject} 仍然能算出它需要多少显存。")
 RAISED = Text("the program ended by {error}", "程序因 {error} 结束")
 ENDED = Text("the program came to its end too early", "程序结束得太早")
-NO_BACKWARD = Text("a model was called {count} times, but no backward followed: nothing was trained",
-                   "模型被调用了 {count} 次，但后面没有 backward：什么也没训练")
+NO_BACKWARD = Text("a model was called {count} time{count:|s}, but no backward followed: nothing was trained",
+                   "模型调用了 {count} 次，后面却没有反向传播：什么也没训练")
 NOT_APART = Text("the time of a step could not be taken apart: {how}, after {steps} training step{steps:|s}",
-                 "没能拆开一步的时间：{how}，此前跑了 {steps} 个训练步")
+                 "没能把一步的时间拆开看：{how}，此前跑了 {steps} 个训练步")
 TOO_LONG = Text("it took more than {seconds} s (--seconds N allows more)", "超过了 {seconds} 秒（--seconds N 可以放宽）")
 REFUSED = Text("Step 4 (compute) is not tried while the training waits for its data: the device would only wait longer. "
                "--force tries it anyway.",
@@ -52,22 +51,22 @@ REFUSED = Text("Step 4 (compute) is not tried while the training waits for its d
 ITERABLE = Text("an IterableDataset: more workers would each read everything, unless it shares out the data itself",
                 "这是 IterableDataset：除非它自己划分数据，多个 worker 会把数据各读一遍")
 NO_LOADER = Text("No DataLoader gives the batches: what it takes to make them counts as host.",
-                 "batch 不是 DataLoader 给的：造 batch 的时间算在 host 里。")
+                 "batch 不是 DataLoader 给的：准备 batch 的时间算在主机端。")
 GONE = Text("a loader with persistent workers is made anew each time and cannot be reached: make it once, before the loop",
-            "每次都新建一个带常驻 worker 的 loader，够不着它：请在循环之前只建一次")
+            "每次都新建一个带常驻 worker 的 loader，没法换它的设置：请在循环之前建好，只建一次")
 FAST_ENOUGH = Text("fetching is {share} of a step: nothing to gain", "取数据只占每步的 {share}：没什么可提高的")
 SETTINGS = Text("loader: {name}", "loader：{name}")
 AS_IT_IS = Text("loader settings", "loader 的设置")
 NO_BETTER = Text("no setting of {count} that were tried is clearly better than the program's own: {tried}",
                  "试了 {count} 种设置，没有一种明显好于现在的：{tried}")
 PERSIST = Text("persistent_workers=True keeps the workers from one epoch to the next.",
-               "persistent_workers=True 让 worker 在各轮之间一直活着。")
+               "persistent_workers=True 让 worker 从一轮留到下一轮。")
 GROWS = Text("Steps get slower as the graph grows: mend that first, the other numbers change with it.",
              "计算图越来越大，步子越来越慢：先改掉它，其他数字都会跟着变。")
 INTERRUPTED = Text("Stopped by Ctrl-C: what was done is shown.", "按 Ctrl-C 中止：以下是已经做完的部分。")
 QUICK = Text("--quick: nothing was tried.", "--quick：没有尝试改动。")
-BUSY = Text("The machine is busy (load {average} on {cores} cores before we began): the numbers are less sure, and trials have no verdict. "
-            "--any-load judges them all the same.",
+BUSY = Text("The machine is busy (load {average} on {cores} core{cores:|s} before we began): the numbers are less sure, and trials have no "
+            "verdict. --any-load judges them all the same.",
             "机器很忙（开始前负载 {average}，{cores} 个核）：数字不太可靠，各项尝试不下结论。加 --any-load 照样下结论。")
 
 
@@ -104,7 +103,7 @@ class Speeding:
     def diagnose(self) -> Answer:
         """Raises UsageError where no step was seen."""
         variants = {HELD: Condition("hold_batch"), "unlogged": Condition("skip_logging"), "unread": Condition("skip_reads")}
-        answer = self.ask(LOOKING, {"kind": "profile", "trace": True}, variants)
+        answer = self.ask(LOOKING, {"kind": "profile"}, variants)
         baseline = baseline_of(answer)
         if baseline is None:
             raise UsageError(self._failure(answer))
@@ -114,7 +113,6 @@ class Speeding:
         if profile is None:
             report.why = NOT_APART.fill(steps=_seen(answer, "steps"), how=self._how(answer))
             return answer
-        report.profiled = self._profiled(answer)
         if judge(measured_of(answer))[0] == "compute-bound" or measured_of(answer).small:
             self._curve(profile)
         seen = measured_of(answer, report.elasticity)
@@ -130,13 +128,6 @@ class Speeding:
         if any(judged.rule == "memory/graph-kept" for judged in report.findings):
             report.remarks.insert(0, GROWS)
         return answer
-
-    def _profiled(self, answer: Answer) -> Profiled:
-        """Of a run of its own, where the program was over before its turn."""
-        if "torch" not in answer.facts and answer.ended == "script" and not answer.error and answer.seconds < self.asker.seconds:
-            again = self.ask(TRACING, {"kind": "trace", "rounds": 0}, {})
-            answer.facts |= {name: again.facts[name] for name in ("torch",) if name in again.facts}
-        return profiled_of(answer) or Profiled(why=self._how(answer))
 
     def _how(self, answer: Answer) -> Text:
         """How a run ended before all was timed."""

@@ -14,12 +14,13 @@ from traindx.speed.statistics import PAIRS, interval_of, largest_difference, med
 
 ALIKE = 1e-3  # relative difference of two losses that is rounding
 ALIKE_BF16 = 3e-2
-NOT_TRIED = Text("not tried: {why}", "没试：{why}")
-TOO_LOADED = Text("no verdict: the machine was too busy (load {average} on {cores} cores before we began, others kept {others} cores busy)",
+NOT_TRIED = Text("not tried: {why}", "没有试：{why}")
+TOO_LOADED = Text("no verdict: the machine was too busy (load {average} on {cores} core{cores:|s} before we began, others kept {others} "
+                  "core{others:|s} busy)",
                   "不下结论：机器太忙（开始前负载 {average}，{cores} 个核；别的程序占着 {others} 个核）")
 FEW_PAIRS = Text("no verdict: only {pairs} pair{pairs:|s} could be timed, {needed} are needed",
                  "不下结论：只计时了 {pairs} 对，需要 {needed} 对")
-TIME_UP = Text("time was up before a pair was timed (--seconds N allows more)", "一对也没计完时间就到了（--seconds N 可以放宽）")
+TIME_UP = Text("time was up before a pair was timed (--seconds N allows more)", "一对也没有计完，时间就到了（--seconds N 可以放宽）")
 ENDED = Text("the run with it ended by {error}", "改了之后运行因 {error} 结束")
 NO_BF16 = Text("this processor has no bfloat16 arithmetic (avx512_bf16, amx_bf16): it would be slower",
                "这个处理器没有 bfloat16 运算（avx512_bf16、amx_bf16），只会更慢")
@@ -29,9 +30,9 @@ IS_COMPILED = Text("the program compiles already", "程序已经用了 torch.com
 NO_CONVOLUTIONS = Text("the model has no two-dimensional convolutions", "模型里没有二维卷积")
 LESS_OFTEN = Text("Losses with a larger batch are those of another training: not compared.", "batch 变大后是另一种训练，损失不作比较。")
 LR_LINEAR = Text("Multiply lr by {times} as well, with a warm-up (linear rule for SGD: rule of thumb), and check with traindx exam --step lr.",
-                 "lr 也要乘以 {times}，并加预热（SGD 的线性规则，经验值），再用 traindx exam --step lr 检查。")
+                 "学习率也要乘以 {times}，并加预热（SGD 的线性规则，经验值），再用 traindx exam --step lr 检查。")
 LR_ROOT = Text("Multiply lr by {root} as well (square-root rule for Adam: rule of thumb), and check with traindx exam --step lr.",
-               "lr 也要乘以 {root}（Adam 的平方根规则，经验值），再用 traindx exam --step lr 检查。")
+               "学习率也要乘以 {root}（Adam 的平方根规则，经验值），再用 traindx exam --step lr 检查。")
 MEMORY = Text("A larger batch takes more memory: traindx memory --gpu ... tells how much.",
               "batch 变大更占内存：用 traindx memory --gpu ... 看要多少。")
 COMPILING = Text("Compiling took {seconds} s; it pays after {steps} step{steps:|s}.", "编译用了 {seconds} 秒；{steps} 步之后回本。")

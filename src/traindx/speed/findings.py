@@ -53,8 +53,9 @@ PYTHON_LINE = Text("This line is {share} of a step, outside of any forward, back
                    "这一行占每步的 {share}，不在前向、反向或参数更新里{calls}。")
 FIX_PYTHON = Text("Take it out of the loop, or do it on whole tensors.", "把它移出循环，或者改成整块张量的操作。")
 GROWS = Text("The graph grows with every step", "计算图一步步变大")
-GROWING = Text("The backward went through {first} nodes of the graph at first, and through {last} later: each step takes longer than the one "
-               "before{variable}.", "反向传播起初经过 {first} 个节点，后来是 {last} 个：一步比一步慢{variable}。")
+GROWING = Text("The backward went through {first} node{first:|s} of the graph at first, and through {last} later: each step takes longer "
+               "than the one before{variable}.",
+               "反向传播起初经过 {first} 个节点，后来是 {last} 个：一步比一步慢{variable}。")
 VARIABLE = Text(". The variable {name} carries it on", "。是变量 {name} 把它带了下去")
 FIX_GRAPH = Text("Detach what is carried over (h = h.detach(), total += loss.item()) and drop retain_graph=True.",
                  "把要传下去的张量断开（h = h.detach()，total += loss.item()），并去掉 retain_graph=True。")

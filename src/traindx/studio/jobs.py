@@ -10,7 +10,7 @@ from traindx.core.text import Text
 from traindx.errors import UsageError
 from traindx.studio import describing
 
-NO_LAB = Text("There is no lab named {name!r}. Known: {known}", "没有名为 {name!r} 的实验。可用的有：{known}")
+NO_LAB = Text("There is no lab named {name!r}. Known: {known}", "没有名为 {name!r} 的动手实验。可用的有：{known}")
 NO_RULE = Text("There is no rule named {name!r}.", "没有名为 {name!r} 的规则。")
 
 

@@ -20,7 +20,7 @@ PAGE: dict[str, Text] = {
     # -- labs
     "labs-lead": Text("Each lab computes on the spot, on this machine. Move a knob, break it, and see what the curve then looks like.",
                       "每个实验都在这台机器上当场计算。动一动旋钮，把它弄坏，看看曲线会变成什么样。"),
-    "no-lab": Text("There is no lab named “{name}”.", "没有名为「{name}」的实验。"),
+    "no-lab": Text("There is no lab named “{name}”.", "没有名为「{name}」的动手实验。"),
     "all-labs": Text("All labs", "全部实验"),
     "beside": Text("Nearby pages", "相邻页面"),
     "knobs": Text("Knobs", "旋钮"),
@@ -43,7 +43,7 @@ PAGE: dict[str, Text] = {
     "all-values": Text("All values", "全部数值"),
     "every-nth": Text("Every {n}th value", "每 {n} 个取一个"),
     # -- rules
-    "rules-lead": Text("{count} causes that traindx knows, each with a small program that has it and one that has not.",
+    "rules-lead": Text("{count} cause{count:|s} that traindx knows, each with a small program that has it and one that has not.",
                        "traindx 认识的 {count} 种病因，每种都有一个带病的小程序和一个健康的小程序。"),
     "find-rule": Text("Find a rule", "查找规则"),
     "no-rule": Text("There is no rule named “{name}”.", "没有名为「{name}」的规则。"),
@@ -130,7 +130,7 @@ PAGE: dict[str, Text] = {
     "what-ran": Text("What ran", "跑的是什么"),
     "what": Text("What", "项目"),
     "value": Text("Value", "数值"),
-    "at-steps": Text("{steps} steps", "{steps} 步"),
+    "at-steps": Text("{steps} step{steps:|s}", "{steps} 步"),
     "reading": Text("Reading the record: {share} %", "正在读取记录：{share} %"),
     "no-curves": Text("No curve was recorded.", "没有记录到曲线。"),
     "at-one-step": Text("step {step}", "第 {step} 步"),

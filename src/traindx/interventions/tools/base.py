@@ -9,7 +9,7 @@ from traindx.core.text import EMPTY, Text
 from traindx.core.trials import Applied, ConditionState
 from traindx.interventions.tools.stage import Part, Stage
 
-NEVER = Text("Nothing in the program was changed by it: what it changes did not come up.", "它没有改动任何东西：程序里没有出现它要改的内容。")
+NEVER = Text("Nothing in the program was changed by it: what it changes did not come up.", "它什么也没改动：程序里没有出现它要改的东西。")
 BROKE = Text("It could not be kept up: {error}", "中途没法继续改动：{error}")
 COMPILED = Text("Parts of the program are compiled: whether anything was changed inside them is not seen.",
                 "程序有一部分经过编译：看不到里面有没有改动。")

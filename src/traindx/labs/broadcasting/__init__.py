@@ -81,12 +81,12 @@ def judge(a: str, b: str, result: Tensor | str) -> tuple[Text, Level]:
 
 
 REFUSED = Text("{a} + {b}: PyTorch refuses, and that is the good case: “{problem}”.", "{a} + {b}：PyTorch 报错。这反而是好事：「{problem}」。")
-SPREAD = Text("{a} + {b} → {got}: one side is repeated, {count} numbers. This is fine only if you meant to add the same row or "
+SPREAD = Text("{a} + {b} → {got}: one side is repeated, {count} number{count:|s}. This is fine only if you meant to add the same row or "
               "column everywhere.",
               "{a} + {b} → {got}：其中一边重复使用，得到 {count} 个数。只有你本来就想给每一行（列）加上同一组数时，这才对。")
-SILENT = Text("{a} + {b} → {got}: {count} numbers where you meant {meant}. No error, no warning.",
+SILENT = Text("{a} + {b} → {got}: {count} number{count:|s} where you meant {meant}. No error, no warning.",
               "{a} + {b} → {got}：你想要 {meant} 个数，得到 {count} 个。不报错，也没有警告。")
-ELEMENTS = Text("{a} + {b} → {got}: {count} numbers, element by element.", "{a} + {b} → {got}：逐元素相加，{count} 个数。")
+ELEMENTS = Text("{a} + {b} → {got}: {count} number{count:|s}, element by element.", "{a} + {b} → {got}：逐元素相加，{count} 个数。")
 
 
 def _shape(shape: tuple[int, ...]) -> str:

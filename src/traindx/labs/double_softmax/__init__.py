@@ -83,7 +83,7 @@ def compute(state: State) -> Outcome:
                    "(formula), and the accuracy is {a} % against {b} % (measured). "
                    "A logit of {logit} means a probability of {p} once, {q} twice.",
                    "一次 softmax，损失降到 {one}；两次，停在 {two}。它不可能低于 ln(1 + {rest}/e) = {floor}（公式）；"
-                   "准确率分别是 {a}% 和 {b}%（实测）。logit 为 {logit} 时，一次的概率是 {p}，两次的是 {q}。")
+                   "准确率分别是 {a} % 和 {b} %（实测）。logit 为 {logit} 时，一次的概率是 {p}，两次的是 {q}。")
     verdict = verdict.fill(one=number(runs.once[-1]), two=number(runs.twice[-1]), rest=classes - 1, floor=number(floor(classes)),
                            a=number(100 * runs.accuracy[0]), b=number(100 * runs.accuracy[1]), logit=number(logit),
                            p=number(once), q=number(twice))
@@ -96,11 +96,11 @@ ONCE, TWICE = Text("softmax once", "softmax 一次"), Text("softmax twice", "sof
 
 def _losses(classes: int, runs: Trained) -> Chart:
     steps = range(0, STEPS + 1, EVERY)
-    stop = Text("floor {value}: it never gets below", "地板 {value}：再也降不下去").fill(value=number(floor(classes)))
+    stop = Text("floor {value}: it never gets below", "下限 {value}：再也降不下去").fill(value=number(floor(classes)))
     return Chart(Text("Loss on 180 samples", "180 个样本上的损失"), Axis(Text("step", "步")),
                  Axis(Text("loss", "损失"), range=(0, 1.1 * runs.once[0])),
                  (Series(ONCE, steps, runs.once, "good"), Series(TWICE, steps, runs.twice, "bad")),
-                 (Mark("y", floor(classes), stop, "bad"), Mark("y", math.log(classes), Text("ln C: guessing", "ln C：全靠猜"))))
+                 (Mark("y", floor(classes), stop, "bad"), Mark("y", math.log(classes), Text("ln C: guessing", "ln C：瞎猜"))))
 
 
 def _probabilities(classes: int, logit: float) -> Chart:
@@ -138,7 +138,7 @@ LAB = Lab(
                "第二个 softmax 看到的数都在 0 和 1 之间，所以永远没法肯定：给正确类别的概率最多是 e / (e + C − 1)。全程不报错。"
                "两条曲线都是当场训练的：180 个样本，同样的初始权重。"),
     see=Text("The green curve goes to 0. The red one falls too, and stays above its floor, though the accuracy is nearly as good.",
-             "绿线降到接近 0。红线也在降，却停在地板上方；准确率倒差不了多少，所以很难发现。"),
+             "绿线降到接近 0。红线也在降，却停在下限上方；准确率倒差不了多少，所以很难发现。"),
     break_it=Text("Drag the logit of the right class from −4 to 10. Then take 10 classes.",
                   "把正确类别的 logit 从 −4 拖到 10，再换成 10 个类别。"),
     then=Text("Once, the probability goes to 1. Twice, it stops at 0.576 with 3 classes and at 0.232 with 10, however large the logit. "

@@ -129,7 +129,7 @@ def percent(share: float) -> str:
 def _bits(value: float, kept: float, kind: Format) -> Grid:
     bits = bits_of(value, kind)
     parts: list[Shade] = ["muted", *["other"] * kind.exponent, *["main"] * kind.mantissa]  # type: ignore[list-item]
-    title = Text("{x} in {format}: {e} bits of exponent, {m} of mantissa", "{x} 存成 {format}：指数 {e} 位，尾数 {m} 位")
+    title = Text("{x} in {format}: {e} bit{e:|s} of exponent, {m} of mantissa", "{x} 存成 {format}：指数 {e} 位，尾数 {m} 位")
     title = title.fill(x=number(value, 6), format=TITLES[kind.name], e=kind.exponent, m=kind.mantissa)
     return Grid(title, (tuple(bits),), shades=(tuple(parts),),
                 caption=Text("grey: sign; ochre: exponent, how large or small it can be; blue: mantissa, how precise",

@@ -47,7 +47,7 @@ def compute(state: State) -> Outcome:
     losses = final_losses(highest, condition, normalised)
     share = share_lost(losses)
     verdict = Text("{lost} of 12 rates fly off, {share} % (measured). A rate is feasible below 2 / h = {limit} (formula). ",
-                   "12 个学习率飞了 {lost} 个，占 {share}%（实测）。能跑的学习率要小于 2 / h = {limit}（公式）。")
+                   "12 个学习率飞了 {lost} 个，占 {share} %（实测）。能跑的学习率要小于 2 / h = {limit}（公式）。")
     verdict = verdict.fill(lost=round(share * COUNT), share=number(100 * share, 2), limit=number(2 / max(curvatures(condition, normalised))))
     return Outcome(verdict + (MANY if share > LINE else FEW), "error" if share > LINE else "fine",
                    (_runs(highest, losses), _shares(highest, condition, normalised)), (_table(highest, losses),))

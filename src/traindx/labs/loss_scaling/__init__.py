@@ -50,7 +50,7 @@ def compute(state: State) -> Outcome:
     level: Level = "error" if infinite or zero > MANY else "fine" if not zero else "warning"
     verdict = Text("Loss × {scale}: {zero} % of the gradients become 0, {infinite} % become inf (measured). "
                    "What is below {low} is lost (formula). ",
-                   "损失 × {scale}：{zero}% 的梯度变成 0，{infinite}% 变成 inf（实测）。小于 {low} 的梯度都会丢（公式）。")
+                   "损失 × {scale}：{zero} % 的梯度变成 0，{infinite} % 变成 inf（实测）。小于 {low} 的梯度都会丢（公式）。")
     verdict = verdict.fill(scale=number(scale), zero=number(100 * zero, 2), infinite=number(100 * infinite, 2),
                            low=number(smallest_of(torch.float16) / 2 / scale))
     advice = TOO_LARGE if infinite else TOO_SMALL if zero > MANY else ALRIGHT

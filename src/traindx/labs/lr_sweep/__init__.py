@@ -33,7 +33,7 @@ class Shape:
 FLAT = Shape(Text("it hardly falls", "几乎不降"), Text("Too small: take it times 10 or more.", "太小了：至少乘以 10。"), "warning")
 FALLS = Shape(Text("it falls steadily", "稳定下降"), Text("This rate works.", "这个学习率能用。"), "fine")
 JUMPS = Shape(Text("it oscillates", "震荡"),
-              Text("A little too large: divide it by 3 to 10, or begin with a warm-up.", "略大了：除以 3 ~ 10，或者先预热 (warmup)。"),
+              Text("A little too large: divide it by 3 to 10, or begin with a warm-up.", "略大了：除以 3 到 10，或者先预热（warmup）。"),
               "warning")
 RUNS = Shape(Text("it explodes", "爆炸"), Text("Far too large: go down two decades.", "太大了：降两个数量级重来。"), "error")
 
@@ -73,7 +73,7 @@ def compute(state: State) -> Outcome:
     rate, curves = float(state["rate"]), sweep(int(state["seed"]))
     losses = curves[RATES.index(rate)]
     shape = shape_of(losses)
-    verdict = Text("At lr = {lr} the loss goes from {start} to {end} in {steps} steps (measured): {name}. {advice}",
+    verdict = Text("At lr = {lr} the loss goes from {start} to {end} in {steps} step{steps:|s} (measured): {name}. {advice}",
                    "学习率 {lr}：{steps} 步里损失从 {start} 变到 {end}（实测），{name}。{advice}")
     verdict = verdict.fill(lr=number(rate), start=number(losses[0]), end=_end(losses), steps=STEPS, name=shape.name, advice=shape.advice)
     last = [losses[-1] for losses in curves]
@@ -94,7 +94,7 @@ def interval(last: list[float]) -> tuple[float, float]:
 def _sweep(rate: float, last: list[float], start: float) -> Chart:
     low, high = interval(last)
     advised = {x: y for x, y in zip(RATES, last) if low <= x <= high}
-    return Chart(Text("Loss after {n} steps, for each learning rate", "每个学习率训练 {n} 步以后的损失").fill(n=STEPS),
+    return Chart(Text("Loss after {n} step{n:|s}, for each learning rate", "每个学习率训练 {n} 步以后的损失").fill(n=STEPS),
                  Axis(Text("learning rate", "学习率"), log=True), Axis(Text("loss", "损失"), log=True, range=(min(last) / 2, start * 4)),
                  (Series(Text("loss at the end", "最后的损失"), RATES, last, "main", "line+points"),
                   Series(Text("advised interval", "建议区间"), tuple(advised), tuple(advised.values()), "good", "points")),
@@ -114,7 +114,7 @@ def _table(last: list[float]) -> Table:
     rows = ((Text("steepest fall", "最陡处"), number(steepest(last)), Text("measured", "实测")),
             (Text("advised: steepest / 10 to / 3", "建议：最陡处除以 10 到除以 3"), f"{number(low, 2)} … {number(high, 2)}",
              Text("rule of thumb", "经验值")),
-            (Text("lowest loss after {n} steps", "{n} 步后损失最低").fill(n=STEPS), number(best), Text("measured", "实测")),
+            (Text("lowest loss after {n} step{n:|s}", "{n} 步后损失最低").fill(n=STEPS), number(best), Text("measured", "实测")),
             (Text("first that diverges", "第一个发散的"), number(edge), Text("measured", "实测")))
     return Table((Text("what", "项目"), Text("learning rate", "学习率"), Text("origin", "来源")), rows,
                  Text("The lowest point of a short sweep lies close to the edge, so the advice stays far below it: cautious for so few steps.",

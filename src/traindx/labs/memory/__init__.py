@@ -14,7 +14,7 @@ SHAPES = {0.124: Shape(12, 768, 12, 50257), 1.5: Shape(48, 1600, 25, 50257),
           7.0: Shape(32, 4096, 32, 32000, 11008, family=LLAMA, tied=False), 70.0: Shape(80, 8192, 64, 32000, 28672, 8, family=LLAMA, tied=False)}
 LENGTH = 1024  # tokens of one sample
 OPTIMIZER_NAMES = ("sgd", "adamw", "adamw-8bit")
-PARTS = {"parameters": Text("weights", "权重"), "gradients": Text("gradients", "梯度"), "master": Text("master copy", "主副本"),
+PARTS = {"parameters": Text("weights", "权重"), "gradients": Text("gradients", "梯度"), "master": Text("master copy", "主权重"),
          "optimizer": Text("optimizer", "优化器"), "activations": Text("activations", "激活")}
 CARDS = (("rtx-4090", "RTX 4090"), ("a100-80", "A100 / H100, 80 GiB"), ("b200", "B200"))
 
@@ -46,7 +46,7 @@ def compute(state: State) -> Outcome:
     return Outcome(verdict + _advice(request, parts, static), _level(peak), (_chart(parts, peak),), (_cards(request, peak),))
 
 
-VERDICT = Text("{n} parameters × {each} bytes = {static} GB, and {rest} GB of activations: {all} GB at the peak (formula). ",
+VERDICT = Text("{n} parameter{n:|s} × {each} byte{each:|s} = {static} GB, and {rest} GB of activations: {all} GB at the peak (formula). ",
                "{n}个参数 × {each} 字节 = {static} GB，激活再加 {rest} GB：峰值 {all} GB（公式）。")
 HALVE = Text("Most of it is activations: halve the batch and accumulate (free), then recompute activations.",
              "大头是激活：先把 batch 减半、累积梯度（不花代价），再开激活重计算。")
@@ -74,10 +74,10 @@ def _chart(parts: dict[str, float], peak: float) -> Chart:
 
 
 def _cards(request: Request, peak: float) -> Table:
-    rows = tuple((same(title), number(MEMORY[name] / 1e9), Text("fits", "放得下") if peak <= MEMORY[name] else Text("does not fit", "放不下"))
+    rows = tuple((same(title), number(MEMORY[name] / 1e9), Text("fits", "装得下") if peak <= MEMORY[name] else Text("does not fit", "装不下"))
                  for name, title in CARDS)
     return Table((Text("card", "显卡"), same("GB"), Text("this training", "这次训练")), rows,
-                 Text("sequences of {n} tokens, attention fused; without the CUDA context and fragmentation",
+                 Text("sequences of {n} token{n:|s}, attention fused; without the CUDA context and fragmentation",
                       "序列长 {n}，注意力用融合实现；没算 CUDA 上下文和碎片").fill(n=LENGTH))
 
 
@@ -86,10 +86,10 @@ LAB = Lab(
     about=Text("In mixed precision every parameter costs 2 bytes of weight, 2 of gradient, 4 for its fp32 master copy and 4 + 4 for the two "
                "moments of Adam: 16. In fp32 it is 4 + 4 + 8, again 16. Activations come on top and grow with the batch. The arithmetic is "
                "that of traindx memory.",
-               "混合精度训练时，每个参数要 2 字节权重、2 字节梯度、4 字节 fp32 主副本，还有 Adam 的两个矩各 4 字节：一共 16。"
+               "混合精度训练时，每个参数要 2 字节权重、2 字节梯度、4 字节 fp32 主权重，还有 Adam 的两个矩各 4 字节：一共 16。"
                "fp32 是 4 + 4 + 8，还是 16。激活另算，随 batch 增长。这里的算法和 traindx memory 是同一套。"),
     see=Text("7 billion parameters: 112 GB before the first activation. No card of 80 GiB holds it.",
-             "70 亿参数：一个激活都还没有，就要 112 GB。80 GiB 的卡放不下。"),
+             "70 亿参数：一个激活都还没有，就要 112 GB。80 GiB 的卡装不下。"),
     break_it=Text("Go down to 1.5 billion parameters and raise the batch to 32; then switch on checkpointing; then change the optimizer.",
                   "把参数降到 15 亿，batch 加到 32；再打开激活重计算；再换优化器。"),
     then=Text("24 GB of states become more than 80 GB with the activations; recomputing brings most of that back for about 30 % more time; "

@@ -75,9 +75,10 @@ def compute(state: State) -> Outcome:
     return Outcome(verdict, level, (_net(broken, tests, low, high), _needed(broken, strategy)), (_table(tests),))
 
 
-FOUND = Text("Layer {layer} is the first whose output is not finite: found with {count} tests ({name}; measured).",
+FOUND = Text("Layer {layer} is the first whose output is not finite: found with {count} test{count:|s} ({name}; measured).",
              "第 {layer} 层是第一个输出不再有限的层：测了 {count} 次就找到了（{name}；实测）。")
-OPEN = Text("{count} tests made; {left} layers are left, {low} to {high}.", "测了 {count} 次，还剩 {left} 层：第 {low} 到第 {high} 层。")
+OPEN = Text("{count} test{count:|s} made; {left} layer{left:|s} are left, {low} to {high}.",
+            "测了 {count} 次，还剩 {left} 层：第 {low} 到第 {high} 层。")
 NAN, FINITE = Text("NaN", "NaN"), Text("finite", "有限")
 
 
@@ -116,7 +117,8 @@ LAB = Lab(
     see=Text("No test made yet: all eight layers may be it.", "还没开始测：八层都有嫌疑。"),
     break_it=Text("Make one test after the other. Then move the fault to layer 1, and search from the end.",
                   "一次一次测下去。然后把坏的层移到第 1 层，改成从最后一层往回找。"),
-    then=Text("Bisection needs {n} tests wherever the fault lies, log₂ 8. From the end it is 1 test for the last layer and 7 for the first.",
+    then=Text("Bisection needs {n} test{n:|s} wherever the fault lies, log₂ 8. From the end it is 1 test for the last layer and 7 for the "
+              "first.",
               "二分总是 {n} 次，也就是 log₂ 8，坏在哪层都一样。从后往前，坏在最后一层只要 1 次，坏在第一层要 7 次。").fill(n=number(3)),
     rules=("numeric/nonfinite", "numeric/unstable-op", "data/nonfinite-input"),
     knobs=(Slider("made", Text("Tests made", "测了几次"), tuple(map(float, range(8))), 0.0),

@@ -84,7 +84,7 @@ def compute(state: State) -> Outcome:
     here = found[shift, way]
     gap = here.validation - here.online
     verdict = Text("Statistics from {way}, data shifted by {shift} σ: validation says {validation} %, online it is {online} % (measured). ",
-                   "统计量来源：{way}；偏移 {shift} σ。验证集报 {validation}%，上线后是 {online}%（实测）。")
+                   "统计量来源：{way}；偏移 {shift} σ。验证集报 {validation} %，上线后是 {online} %（实测）。")
     verdict = verdict.fill(way=dict(WAYS)[way], shift=number(shift), validation=number(here.validation), online=number(here.online))
     lies = way != "train" and gap > PROMISED
     level: Level = "error" if lies else "warning" if way != "train" else "fine"
@@ -95,11 +95,11 @@ def compute(state: State) -> Outcome:
     return Outcome(verdict + comment, level, (_scores(shift, way, found), _seen(here)), (_table(shift, found),))
 
 
-LIES = Text("The score promises {gap} points too much: normalised by itself, the validation set no longer shows that it has drifted.",
+LIES = Text("The score promises {gap} point{gap:|s} too much: normalised by itself, the validation set no longer shows that it has drifted.",
             "分数虚高了 {gap} 个点：验证集用自己的统计量归一化，偏移就看不出来了。")
 HONEST = Text("Low or high, this score is honest: the model meets the same drift in both.",
               "分数高也好低也好，都是老实的：两边遇到的是同样的偏移。")
-HARMLESS = Text("It is a leak all the same, though here it moves the score by {change} points only: a linear model undoes any "
+HARMLESS = Text("It is a leak all the same, though here it moves the score by {change} point{change:|s} only: a linear model undoes any "
                 "rescaling that all data share. Do not count on it: with other models, few samples or drift it shows.",
                 "这仍然是泄漏，只是在这里分数只动了 {change} 个点：所有数据做同一种缩放，线性模型自己就能抵消。"
                 "别指望总这样：换个模型、样本少、或者分布在变，就会露出来。")
@@ -112,7 +112,7 @@ def _scores(shift: float, way: str, found: dict[tuple[float, str], Result]) -> C
                  Axis(Text("shift, in widths σ of a feature", "偏移，以特征的宽度 σ 计")),
                  Axis(Text("accuracy, %", "准确率，%"), range=(40, 102)), tuple(curves),
                  (Mark("x", shift, Text("shift {shift}", "偏移 {shift}").fill(shift=number(shift)), "other", knob="shift"),
-                  Mark("y", 50.0, Text("guessing", "全靠猜"))))
+                  Mark("y", 50.0, Text("guessing", "瞎猜"))))
 
 
 def _seen(here: Result) -> Chart:

@@ -93,7 +93,7 @@ def compute(state: State) -> Outcome:
     shape = shape_of(run)
     right = sum(answer * label > 0 for answer, label in zip(run.answers, LABELS[:, 0].tolist()))
     if math.isfinite(run.losses[-1]):
-        seen = Text("{name}: {start} → {end} in {steps} steps, {right} of 8 points on the right side (measured).",
+        seen = Text("{name}: {start} → {end} in {steps} step{steps:|s}, {right} of 8 points on the right side (measured).",
                     "{name}：{steps} 步里 {start} → {end}，8 个点答对 {right} 个（实测）。")
     else:
         seen = Text("{name}: from {start} to more than 10^10 times that at step {gone} (measured).",

@@ -79,10 +79,11 @@ def compute(state: State) -> Outcome:
     spread = stdev(accuracies)
     half = half_width(spread, count)
     inside = gain < half
-    verdict = Text("{n} seeds: accuracy {mean} ± {spread} points (measured), final losses up to {times} times apart. Compared over {n} seeds on "
-                   "either side, a difference below {half} points is within chance (formula, 95 %): ",
+    verdict = Text("{n} seed{n:|s}: accuracy {mean} ± {spread} point{spread:|s} (measured), final losses up to {times} times apart. "
+                   "Compared over {n} seed{n:|s} on either side, a difference below {half} point{half:|s} is within chance (formula, 95 "
+                   "%): ",
                    "{n} 个种子：准确率 {mean} ± {spread} 个点（实测），最后的损失最多差 {times} 倍。两边各跑 {n} 个种子来比，"
-                   "差距小于 {half} 个点，就分不出是不是运气（公式，95%）：")
+                   "差距小于 {half} 个点，就分不出是不是运气（公式，95 %）：")
     verdict = verdict.fill(n=count, mean=number(fmean(accuracies)), spread=number(spread, 2), half=number(half, 2),
                            times=number(max(each[-1] for each in losses) / min(each[-1] for each in losses), 2))
     told = (INSIDE if inside else OUTSIDE).fill(gain=number(gain), needed=needed(spread, gain))
@@ -90,9 +91,9 @@ def compute(state: State) -> Outcome:
                    (_curves(losses), _spread(accuracies, gain)), (_table(runs.accuracies, spread, gain),))
 
 
-INSIDE = Text("a gain of {gain} points is noise. It would take about {needed} seeds on either side.",
+INSIDE = Text("a gain of {gain} point{gain:|s} is noise. It would take about {needed} seed{needed:|s} on either side.",
               "涨了 {gain} 个点只是噪声。要说得清，两边大约各要 {needed} 个种子。")
-OUTSIDE = Text("a gain of {gain} points is more than that.", "涨了 {gain} 个点，超出了这个范围。")
+OUTSIDE = Text("a gain of {gain} point{gain:|s} is more than that.", "涨了 {gain} 个点，超出了这个范围。")
 ROLES: tuple[Role, ...] = ("main", "other", "third", "fourth", "muted")
 
 
@@ -115,13 +116,13 @@ def _spread(accuracies: tuple[float, ...], gain: float) -> Chart:
 
 def _table(accuracies: tuple[float, ...], spread: float, gain: float) -> Table:
     rows: list[tuple[Text | str, ...]] = [
-        (Text("{n} seeds", "{n} 个种子").fill(n=count), number(half_width(spread, count), 2),
+        (Text("{n} seed{n:|s}", "{n} 个种子").fill(n=count), number(half_width(spread, count), 2),
          Text("noise", "噪声") if gain < half_width(spread, count) else Text("more than chance", "不只是运气")) for count in STUDENT]
     return Table((Text("on either side", "两边各跑"), Text("within chance below, points", "小于多少个点算运气"),
                   Text("a gain of {gain}", "涨 {gain} 个点").fill(gain=number(gain))), tuple(rows),
-                 Text("Of all pairs of single runs of one and the same setting, {share} % show a \"gain\" of {gain} points or more "
+                 Text("Of all pairs of single runs of one and the same setting, {share} % show a \"gain\" of {gain} point{gain:|s} or more "
                       "(counted over 10 seeds).",
-                      "同一套设置，随便拿两次单独的运行来比，有 {share}% 会「涨」{gain} 个点以上（10 个种子里数出来的）。"
+                      "同一套设置，随便拿两次单独的运行来比，有 {share} % 会「涨」{gain} 个点以上（10 个种子里数出来的）。"
                       ).fill(share=number(100 * by_luck(accuracies, gain), 2), gain=number(gain)))
 
 

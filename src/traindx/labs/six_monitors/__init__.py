@@ -25,7 +25,7 @@ def compute(state: State) -> Outcome:
         verdict = verdict.fill(n=len(found), names=Text(", ".join(name.en for name in names), "、".join(name.zh for name in names)),
                                first=FAULTS[str(state["fault"])].meaning)
     else:
-        verdict = Text("All six are as they should be over {steps} steps (measured): loss {before} → {after}.",
+        verdict = Text("All six are as they should be over {steps} step{steps:|s} (measured): loss {before} → {after}.",
                        "{steps} 步里，六个监控量全都正常（实测）：损失 {before} → {after}。")
         verdict = verdict.fill(steps=STEPS, before=number(curves["train_loss"][0][0]), after=number(curves["train_loss"][0][-1]))
     return Outcome(verdict, "error" if found else "fine", tuple(_chart(quantity, curves) for quantity in SIX), (_table(curves, found),))
@@ -80,7 +80,7 @@ LAB = Lab(
     break_it=Text("Choose a fault, and look at which monitor speaks first.", "选一个毛病，看哪个监控量最先出声。"),
     then=Text("Each fault has its own pattern. A rate too small is seen in the update ratio, not in the gradients; vanishing signals fall from "
               "layer to layer; dead units lie at 0; a bad batch is one spike and over; overfitting is seen in the validation loss alone.",
-              "每个毛病都有自己的样子。学习率太小，看参数更新比例，梯度倒是正常；梯度消失，激活一层比一层小；神经元死了，激活停在 0；"
+              "每个毛病都有自己的样子。学习率太小，看参数更新比例，梯度倒是正常；梯度消失，激活一层比一层小；神经元死亡，激活停在 0；"
               "坏 batch 只有一个尖峰；过拟合只有验证损失看得出来。"),
     rules=("optim/lr-too-high", "optim/lr-too-low", "init/dead-units", "init/gradient-vanishing", "init/activation-collapse",
            "optim/missing-zero-grad", "curve/spike", "curve/overfitting", "numeric/gradient-explosion"),

@@ -25,9 +25,9 @@ class Alarm:
 MEANINGS = {
     "train_loss": Text("code, learning rate or data", "代码、学习率或数据"),
     "val_loss": Text("overfitting, or a loss that diverges", "过拟合，或者损失发散"),
-    ("grad_norm", "low"): Text("dead units or a cut gradient", "神经元死了，或者梯度断了"),
+    ("grad_norm", "low"): Text("dead units or a cut gradient", "神经元死亡，或者梯度断了"),
     ("grad_norm", "high"): Text("bad batch, wrong initialisation, gradients not cleared", "坏 batch、初始化不对、梯度没清零"),
-    ("activation_std", "low"): Text("vanishing signals or dead units", "信号消失，或者神经元死了"),
+    ("activation_std", "low"): Text("vanishing signals or dead units", "信号消失，或者神经元死亡"),
     ("activation_std", "high"): Text("initialisation or learning rate too large", "初始化尺度或学习率太大"),
     ("update_ratio", "low"): Text("learning rate too small, or no gradient", "学习率太小，或者没有梯度"),
     ("update_ratio", "high"): Text("learning rate too large", "学习率太大"),
@@ -68,7 +68,7 @@ def _outside(monitor: Monitor) -> Alarm | None:
         what = Text("above its band from step {first} on, up to {peak}", "第 {first} 步起高于正常范围，最高 {peak}")
         return Alarm(monitor.quantity, what.fill(first=first, peak=number(peak)), high)
     if below > OFTEN:
-        what = Text("below its band at {share} % of the steps, down to {low}", "{share}% 的步数低于正常范围，最低 {low}")
+        what = Text("below its band at {share} % of the steps, down to {low}", "{share} % 的步数低于正常范围，最低 {low}")
         what = what.fill(share=number(100 * below, 2), low=number(min(monitor.finite)))
         return Alarm(monitor.quantity, what, MEANINGS[monitor.quantity.name, "low"])
     return None

@@ -46,7 +46,7 @@ FAULTS = {
                       rate=1e-5),
     "dead": Fault(Text("dead ReLU at the start", "初始化后 ReLU 全死"),
                   Text("Hidden activations lie at 0, so only the last bias gets a gradient: dead units.",
-                       "隐层激活停在 0，只剩最后一个偏置还有梯度：神经元死了。"), bias=-4.0),
+                       "隐藏层的激活停在 0，只剩最后一个偏置还有梯度：神经元死亡。"), bias=-4.0),
     "vanishing": Fault(Text("tanh with weights too small", "tanh 配太小的权重"),
                        Text("The activations shrink by the same factor from layer to layer, and nothing is learnt: vanishing signals.",
                             "激活一层比一层小，每层缩小的倍数差不多，什么也没学到：信号消失了。"), gain=0.1, tanh=True),

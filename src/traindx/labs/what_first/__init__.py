@@ -31,7 +31,7 @@ CHANGES = (
            Text("From 1e-6 to 1e-1 on a logarithmic grid, 100 steps each.", "从 1e-6 到 1e-1 按对数取点，每个跑 100 步。"), (65, 70, 55)),
     Change(Text("more data", "更多数据"), Text("more, cleaner data", "更多、更干净的数据"),
            Text("Mend labels, add what is rare, augment images.", "改错标签，补上少见的类别，图像加增强。"), (60, 65, 70)),
-    Change(Text("regular.", "正则"), Text("regularise", "正则化"),
+    Change(Text("regularise", "正则化"), Text("regularise", "正则化"),
            Text("Weight decay, dropout, early stopping: only once it overfits.", "权重衰减、dropout、早停：等它会过拟合了再加。"), (40, 25, 45)),
     Change(Text("size", "模型"), Text("a larger model", "加大模型"),
            Text("Twice the width, or a pretrained one.", "宽度翻倍，或者换预训练模型。"), (35, 45, 15)),

@@ -82,7 +82,7 @@ def compute(state: State) -> Outcome:
     rate, name = float(state["rate"]), str(state["optimizer"])
     found = runs(int(state["seed"]))
     kept, lost = found[rate, name, False], found[rate, name, True]
-    verdict = Text("After {n} steps: loss {kept} with zero_grad, {lost} without. The optimizer was handed a gradient of norm {held}, the "
+    verdict = Text("After {n} step{n:|s}: loss {kept} with zero_grad, {lost} without. The optimizer was handed a gradient of norm {held}, the "
                    "true one was {true}: {times} times as long (measured).",
                    "{n} 步以后：清零的损失 {kept}，忘了清零的 {lost}。"
                    "优化器拿到的梯度，范数是 {held}；真正的梯度只有 {true}，前者是后者的 {times} 倍（实测）。")

@@ -22,10 +22,14 @@ export function say(value) {
   return value;
 }
 
-/** A word of the page by its name; `{field}` is filled from `values`. */
+/** A word of the page by its name; `{field}` is filled from `values`, and `{field:|s}` is an s unless that is 1, as in Python's Text. */
 export function word(name, values = {}) {
   const text = name in words ? say(words[name]) : name;
-  return text.replace(/\{(\w+)\}/g, (whole, field) => (field in values ? String(values[field]) : whole));
+  return text.replace(/\{(\w+)(?::([^|}]*)\|([^}]*))?\}/g, (whole, field, one, more) => {
+    if (!(field in values)) return whole;
+    const value = String(values[field]);
+    return more === undefined ? value : value === "1" ? one : more;
+  });
 }
 
 /** A number as people write it, as in Python's traindx.core.text.number. */

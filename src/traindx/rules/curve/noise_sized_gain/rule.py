@@ -76,11 +76,12 @@ EXPERIMENT = None
 
 NORMAL = 1.96 + 0.84  # 95 % confidence and 80 % power
 
-CAUSE = Text("The best validation loss is {new} on average over {m} trainings with one variant and {old} over {n} with the one before it; "
-             "trainings of one variant alone spread by {spread} (standard deviation), and the 95 % interval of the difference, {low} to {high}, contains zero.",
+CAUSE = Text("The best validation loss is {new} on average over {m} training{m:|s} with one variant and {old} over {n} with the one before "
+             "it; trainings of one variant alone spread by {spread} (standard deviation), and the 95 % interval of the difference, {low} "
+             "to {high}, contains zero.",
              "最好的验证损失，后一种方案训练 {m} 次，平均 {new}；前一种训练 {n} 次，平均 {old}。同一种方案的几次训练之间，标准差就有 "
              "{spread}；两者之差的 95 % 区间是 {low} 到 {high}，包含 0。")
-FIX = Text("Train about {count} seeds of each before a difference of this size is believed, or keep the simpler variant.",
+FIX = Text("Train about {count} seed{count:|s} of each before a difference of this size is believed, or keep the simpler variant.",
            "差别只有这么大，每种方案大约要训练 {count} 个种子才信得过；否则就保留更简单的方案。")
 GAIN = Text("gain in mean best validation loss", "最好验证损失的平均改进")
 CLEAR = Text("an interval clear of 0", "区间不含 0")

@@ -70,7 +70,8 @@ EXPERIMENT = "lr-tenth"
 SWINGS = 4  # from below half the start to above it
 LOW = 0.5
 
-CAUSE = Text("Averaged over {size} steps each, the loss swung {swings} times between less than half of its start ({start}) and more than its start.",
+CAUSE = Text("Averaged over {size} step{size:|s} each, the loss swung {swings} time{swings:|s} between less than half of its start "
+             "({start}) and more than its start.",
              "每 {size} 步取一次平均，损失在起点（{start}）的一半以下和起点以上之间，来回摆动了 {swings} 次。")
 FIX = Text("Shuffle the data if it is sorted; else lower the learning rate or use larger batches.",
            "数据若是排好序的，先打乱；否则降低学习率，或者加大 batch。")

@@ -73,7 +73,7 @@ STEPS = 150  # fewer are too few to know
 CHANCE = 0.99  # of the chance level: what is above it has learnt nothing to speak of
 NEAR = 1.5  # times the chance level: further up it is not stuck there but thrown about
 
-CAUSE = Text("After {steps} steps the loss is {end}; an answer that does not look at the input at all has {chance}.",
+CAUSE = Text("After {steps} step{steps:|s} the loss is {end}; an answer that does not look at the input at all has {chance}.",
              "训练了 {steps} 步，损失仍是 {end}；一个完全不看输入的答案，损失也有 {chance}。")
 FIX = Text("Overfit one batch: if even that fails, look for the bug between input and loss; if it works, look at learning rate and labels.",
            "先在一个 batch 上过拟合：连这也做不到，就在输入和损失之间找 bug；做得到，就检查学习率和标签。")

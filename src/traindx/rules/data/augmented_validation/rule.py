@@ -67,7 +67,8 @@ LEVEL = "warning"
 STEP = 1
 EXPLAINS = ("curve/train-val-gap", "curve/oscillating")
 
-CAUSE = Text("{changed} of {compared} evaluated rows ({share} %) differ from the row at the same place of the pass before, with the same labels.",
+CAUSE = Text("{changed} of {compared} evaluated row{compared:|s} ({share} %) differ from the row at the same place of the pass before, "
+             "with the same labels.",
              "{compared} 个评估样本里，有 {changed} 个（{share} %）和上一次评估同一位置的样本不同，标签却一样。")
 FIX = Text("Use a transform without randomness for the evaluated split.", "评估用的数据改用没有随机性的变换（transform）。")
 ROWS = Text("evaluated rows that changed between passes", "两次评估之间发生变化的样本")

@@ -70,8 +70,8 @@ EXPLAINS = ("curve/plateau",)
 TIMES = 10
 RECALL = 0.05
 
-CAUSE = Text("Class {rare} has {count} of {total} training labels, class {common} {times} times as many, unweighted; of its latest samples "
-             "{recall} % were recognised.",
+CAUSE = Text("Class {rare} has {count} of {total} training label{total:|s}, class {common} {times} times as many, unweighted; of its "
+             "latest samples {recall} % were recognised.",
              "{total} 个训练标签里，类别 {rare} 只有 {count} 个，类别 {common} 是它的 {times} 倍，损失又没有加权；"
              "类别 {rare} 最近的样本只认出 {recall} %。")
 FIX = Text("Weight the classes by inverse frequency, or draw them evenly, and watch recall by class.",
@@ -104,5 +104,5 @@ def _finding(labels: Labels, rare: int) -> Finding:
     places = sites(labels.site, labels.loader_site, labels.first_forward)
     return Finding(
         cause=CAUSE.fill(rare=rare, count=labels.counts[rare], total=sum(labels.counts.values()), common=common, times=times,
-                         recall=number(recall)), fix=FIX, where=places[0] if places else None, also=places[1:], confidence="suspected",
+                         recall=number(round(recall, 1))), fix=FIX, where=places[0] if places else None, also=places[1:], confidence="suspected",
         because=BECAUSE, evidence=(Evidence(SHARE, float(times), f"< {TIMES}"), Evidence(FOUND, round(recall, 1), "> 5", unit="%")))

@@ -67,9 +67,9 @@ LEVEL = "note"
 STEP = 1
 EXPLAINS = ("curve/train-val-gap", "curve/overfitting")
 
-CAUSE = Text("Of {classes} output classes, {missing} never occurred among {total} training labels.",
-             "{classes} 个输出类别里，{missing} 在 {total} 个训练标签中从没出现。")
-HELD_OUT = Text(" The held-out part has {count} samples of them ({share} %).", "留出集里却有 {count} 个这样的样本（{share} %）。")
+CAUSE = Text("Of {classes} output class{classes:|es}, class {missing} never occurred among {total} training label{total:|s}.",
+             "{classes} 个输出类别里，类别 {missing} 在 {total} 个训练标签中从没出现过。")
+HELD_OUT = Text(" The held-out part has {count} sample{count:|s} of them ({share} %).", "留出集里却有 {count} 个这样的样本（{share} %）。")
 FIX = Text("Count the labels by class in both parts, and split so that each class is in both.",
            "两边的标签都按类别数一数，划分时让每个类别两边都有。")
 COUNT = Text("training labels of these classes", "这些类别的训练标签数")

@@ -72,7 +72,7 @@ EXPLAINS = ("curve/plateau", "data/duplicates")
 LEAST_ROWS = 5
 LEAST_SHARE = 0.02
 
-CAUSE = Text("{conflicting} of {distinct} different training rows ({share} %) came with more than one label.",
+CAUSE = Text("{conflicting} of {distinct} different training row{distinct:|s} ({share} %) came with more than one label.",
              "{distinct} 个不同的训练样本里，有 {conflicting} 个（{share} %）配过不止一种标签。")
 FIX = Text("Join rows with equal content and settle on one label, or train on the share of each label.",
            "合并内容相同的样本，给它定下一个标签；或者用各个标签的比例来训练。")

@@ -69,7 +69,8 @@ EXPLAINS = ("curve/*", "data/same-batch-forever", "data/duplicates", "data/confl
             "data/split-overlap", "optim/lr-too-low", "data/scaled-twice", "data/class-imbalance")
 EXPERIMENT = "zero-input"
 
-CAUSE = Text("All {rows} rows fed in {batches} batches are one and the same (values {low} to {high}), while the targets vary.",
+CAUSE = Text("All {rows} row{rows:|s} fed in {batches} batch{batches:|es} are one and the same (values {low} to {high}), while the targets "
+             "vary.",
              "{batches} 个 batch 共 {rows} 个样本，输入完全相同（取值 {low} 到 {high}），目标却在变化。")
 FIX = Text("Follow one sample from its source to the model and find where its content is lost.",
            "跟着一个样本，从来源一直走到模型，找出它的内容丢在哪里。")

@@ -70,11 +70,13 @@ EXPLAINS = ("curve/overfitting",)
 
 LEAST_SHARE = 0.2
 
-CAUSE = Text("The first epoch fed {rows} rows, only {distinct} of them different.", "第一轮送进了 {rows} 个样本，其中只有 {distinct} 个不同。")
-WORKERS = Text(" Each of the {workers} workers delivers the whole dataset.", "{workers} 个 worker 各自把整个数据集送了一遍。")
+CAUSE = Text("The first epoch fed {rows} row{rows:|s}, only {distinct} of them different.",
+             "第一轮送进了 {rows} 个样本，其中只有 {distinct} 个不同。")
+WORKERS = Text(" Each of the {workers} worker{workers:|s} delivers the whole dataset.", "{workers} 个 worker 各自把整个数据集送了一遍。")
 FIX = Text("Drop rows with equal content, or find why the dataset delivers them twice.",
            "去掉内容相同的样本，或者找出数据集为什么把它们送了两遍。")
-SHARD = Text("Share the rows among the workers with torch.utils.data.get_worker_info().", "用 torch.utils.data.get_worker_info() 把样本分给各个 worker。")
+SHARD = Text("Share the rows among the workers with torch.utils.data.get_worker_info().",
+             "用 torch.utils.data.get_worker_info() 把样本分给各个 worker。")
 SHARE = Text("repeated rows within one epoch", "一轮之内重复的样本")
 
 

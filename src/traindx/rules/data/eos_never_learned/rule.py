@@ -71,7 +71,7 @@ STEP = 2
 ROWS = 8  # rows that end in filler, before anything is said
 SHARE = 0.9
 
-CAUSE = Text("{name} ({token}) also fills the rows up and is left out of the loss: in {rows} rows that end, it was never a target.",
+CAUSE = Text("{name} ({token}) also fills the rows up and is left out of the loss: in {rows} row{rows:|s} that end, it was never a target.",
              "{name}（{token}）也用来填充，损失又忽略填充：{rows} 条有结尾的序列里，它一次也没有当过目标。")
 FIX = Text("Use another token for padding, or keep the first end token of each row among the targets.",
            "换一个词元来填充，或者在每条序列的目标里保留第一个结束符。")

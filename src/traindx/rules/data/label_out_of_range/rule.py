@@ -72,8 +72,10 @@ EXPLAINS = ("curve/*", "numeric/gradient-explosion", "loss/wrong-direction", "da
 
 SIGNS = ("soft_margin_loss", "hinge_embedding_loss")
 
-CAUSE = Text("{function} is given targets from {low} to {high}; it is made for {range}.", "{function} 拿到的目标从 {low} 到 {high}；它要求 {range}。")
-IGNORED = Text("{function} ignores class {index}, one of its {classes} classes: {ignored} of {rows} samples of this batch do not count.",
+CAUSE = Text("{function} is given targets from {low} to {high}; it is made for {range}.",
+             "{function} 拿到的目标从 {low} 到 {high}；它要求 {range}。")
+IGNORED = Text("{function} ignores class {index}, one of its {classes} class{classes:|es}: {ignored} of {rows} sample{rows:|s} of this "
+               "batch {ignored:does|do} not count.",
                "{function} 忽略了类别 {index}，而它是 {classes} 个类别之一：这个 batch 的 {rows} 个样本里，有 {ignored} 个不计入损失。")
 FIX = Text("Map the targets to {range}.", "把目标换算到 {range}。")
 KEEP = Text("Leave ignore_index out, or give the index to padding only.", "去掉 ignore_index，或者只把它用于填充的位置。")

@@ -75,7 +75,8 @@ CAUSE = Text("The inputs say nothing about their labels: neighbouring rows agree
              "and the loss ({held_out}) is no better than guessing ({chance}).",
              "输入和标签没有关系：相近样本的标签，一致程度是 {agreement}，把标签打乱也有 {expected}；损失是 {held_out}，"
              "不比瞎猜（{chance}）好。")
-REDRAWN = Text("The same inputs come with other labels each time: of {again} repeated rows {same} had the same label, chance gives {expected}.",
+REDRAWN = Text("The same inputs come with other labels each time: of {again} repeated row{again:|s} {same} had the same label, chance "
+               "gives {expected}.",
                "同一个输入每次配的标签都不一样：{again} 次重复中有 {same} 次标签相同，碰巧也有 {expected} 次。")
 FIX = Text("Shuffle inputs and labels with one and the same index array.", "用同一个下标数组打乱输入和标签。")
 AGREE = Text("agreement with the 5 nearest rows", "与最近 5 个样本的一致程度")

@@ -70,8 +70,8 @@ STEP = 1
 EXPLAINS = ("numeric/*", "curve/*", "loss/constant", "loss/all-ignored", "init/*", "optim/*")
 EXPERIMENT = "finite-inputs"
 
-CAUSE = Text("The {what} of step {step} holds {nans} NaN and {infinities} infinite values (rows {rows} of a batch of {batch}, columns "
-             "{columns}), and the loss is not finite from then on.",
+CAUSE = Text("The {what} of step {step} holds {nans} NaN and {infinities} infinite value{infinities:|s} (rows {rows} of a batch of "
+             "{batch}, columns {columns}), and the loss is not finite from then on.",
              "第 {step} 步的{what}里有 {nans} 个 NaN、{infinities} 个无穷大（这个 batch 有 {batch} 行，它们在第 {rows} 行、第 {columns} "
              "列），此后损失不再是有限数。")
 WORDS = {"input": Text("input", "输入"), "target": Text("target", "目标")}

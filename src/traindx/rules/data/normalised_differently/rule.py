@@ -72,16 +72,17 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("curve/train-val-gap", "curve/overfitting", "curve/val-better-than-train", "record/metric-mistake")
 
-CAUSE = Text("Evaluated inputs have {ratio} times the spread of the training inputs and lie {shift} standard deviations away (median over {columns} columns).",
+CAUSE = Text("Evaluated inputs have {ratio} times the spread of the training inputs and lie {shift} standard deviation{shift:|s} away "
+             "(median over {columns} column{columns:|s}).",
              "评估输入的散布是训练输入的 {ratio} 倍，中心相差 {shift} 个标准差（{columns} 列的中位数）。")
-REFITTED = Text("A scaler was fitted on the {train} training rows and once more on the {rows} evaluated rows; their statistics differ by "
-                "{shift} standard deviations.",
+REFITTED = Text("A scaler was fitted on the {train} training row{train:|s} and once more on the {rows} evaluated row{rows:|s}; their "
+                "statistics differ by {shift} standard deviation{shift:|s}.",
                 "归一化器（scaler）先在 {train} 个训练样本上拟合，又在 {rows} 个评估样本上拟合了一次；两次的统计量相差 {shift} 个标准差。")
 FIX = Text("Apply the training split's normalisation, with its constants, to the evaluated split.",
            "评估的那一部分，也用训练集的归一化，连常数也用同一套。")
 ONE_FIT = Text("Call fit on the training rows only; the others get transform.", "只对训练样本调用 fit，其余的只调用 transform。")
-TRAIN = Text("training inputs: lowest, highest, median standard deviation", "训练输入：最小值、最大值、标准差中位数")
-EVALUATED = Text("evaluated inputs, likewise", "评估输入：同样三项")
+TRAIN = Text("training inputs (lowest, highest, median standard deviation)", "训练输入（最小值、最大值、标准差的中位数）")
+EVALUATED = Text("evaluated inputs (likewise)", "评估输入（同样三项）")
 ALIKE = Text("about the same in both", "两边大致相同")
 SHIFTED = Text("data from another source can differ in this way too", "来源不同的数据也可能这样")
 

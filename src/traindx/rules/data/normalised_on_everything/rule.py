@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from traindx.core.findings import Evidence, Finding, Level
 from traindx.core.observed import Site
 from traindx.core.observed.fed import Columns, Fed, Part, ScalerFitted, ScalingLines
-from traindx.core.text import Text, number
+from traindx.core.text import Text, number, spaced
 from traindx.signals.feeding import Feed, Feeding, sites
 
 ZH = """归一化统计量是在训练集和验证集上一起算的
@@ -77,19 +77,21 @@ EXACT = 1e-6  # of the range: the ends of a series that was scaled by its own mi
 LEVELS = 300  # different values: not the grey levels of images, not ratings
 SHIFT = 0.2  # of a standard deviation: below, the two ways of scaling hardly differ
 
-CAUSE = Text("{what} was computed on {rows} rows, training and validation together; seen from it, the training part has mean {mean} "
+CAUSE = Text("{what} was computed on {rows} row{rows:|s}, training and validation together; seen from it, the training part has mean {mean} "
              "and standard deviation {std} in its most shifted column.",
              "{what}是在 {rows} 个样本上算的，训练集和验证集都在里面；用它来量，训练部分偏得最多的一列，均值是 {mean}，标准差是 {std}。")
 BY_HAND = Text("The normalisation", "归一化统计量")
 FIX = Text("Compute the statistics on the training rows only, then apply them to both parts.",
            "只在训练样本上计算统计量，再用到两个部分上。")
 ROWS = Text("rows that the statistics were computed on", "计算统计量所用的样本数")
-TRAIN_ROWS = Text("{rows} training rows", "训练部分的 {rows} 个")
-TRAIN = Text("training part, most shifted column: mean, standard deviation", "训练部分偏得最多的一列：均值、标准差")
+TRAIN_ROWS = Text("{rows} training row{rows:|s}", "训练部分的 {rows} 个")
+TRAIN = Text("training part, most shifted column (mean, standard deviation)", "训练部分偏得最多的一列（均值、标准差）")
 STANDARD = Text("0 and 1 on the training part", "训练部分是 0 和 1")
-UNSEEN = Text("the statistics of both parts together are 0 and 1, those of the training part are not; the line that computed them is a guess from the source",
+UNSEEN = Text("the statistics of both parts together are 0 and 1, those of the training part are not; the line that computed them is a "
+              "guess from the source",
               "两部分合在一起是 0 和 1，训练部分却不是；具体是哪一行算的，是从源码推测的")
-UNSEEN_RANGE = Text("both parts together run exactly from end to end of the range, the training part does not reach so far; the line is a guess from the source",
+UNSEEN_RANGE = Text("both parts together run exactly from end to end of the range, the training part does not reach so far; the line is a "
+                    "guess from the source",
                     "两部分合在一起正好占满整个区间，训练部分到不了那么远；具体是哪一行算的，是从源码推测的")
 ALIKE = Text("near 0 and 1 where both parts are alike", "两部分相像时接近 0 和 1")
 
@@ -126,7 +128,7 @@ def _by_scaler(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted]) -> 
             continue
         shift = _shift(train, parts)
         others = sites(*(part.site for part in parts), *(group.site for group in held_out), feed.train.site)
-        return _finding(Text(fit.class_name, f"{fit.class_name} "), fit.rows, train.rows, shift, fit.site, others, Text("", ""))
+        return _finding(spaced(fit.class_name), fit.rows, train.rows, shift, fit.site, others, Text("", ""))
     return None
 
 
@@ -161,7 +163,7 @@ def _by_statistics(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted],
                 continue  # numbers drawn from a normal distribution come as near as that
             others = sites(*lines[:2], feed.train.loader_site, feed.train.site, *(group.site for group in groups))
             because = UNSEEN if fit is None else Text("", "")
-            what = Text(fit.class_name, f"{fit.class_name} ") if fit else BY_HAND
+            what = spaced(fit.class_name) if fit else BY_HAND
             where = fit.site if fit else others[0] if others else None
             return _finding(what, shift.rows, feed.train.distinct, shift, where, others, because)
     return None

@@ -73,11 +73,12 @@ EXPLAINS = ("curve/*", "optim/lr-too-high", "data/class-imbalance", "data/labels
 EXPERIMENT = "shuffle"
 
 CAUSE = Text("Classes come one after the other: two samples of one step have the same label in {pure} % of all pairs, in a shuffled order "
-             "in {expected} %; the label changes every {run} samples.",
+             "in {expected} %; the label changes every {run} sample{run:|s}.",
              "类别一个接一个地来：同一步里任取两个样本，有 {pure} % 标签相同，打乱之后应是 {expected} %；平均每 {run} 个样本才换一次标签。")
 RISING = Text("The targets come sorted: from one sample to the next they move the same way in {share} % of all cases.",
               "目标值是排好序送进来的：从一个样本到下一个，{share} % 都朝同一个方向变。")
-FIX = Text("Shuffle the training samples each epoch (shuffle=True, or a new permutation).", "每轮都打乱训练样本（shuffle=True，或重新抽一个排列）。")
+FIX = Text("Shuffle the training samples each epoch (shuffle=True, or a new permutation).",
+           "每轮都打乱训练样本（shuffle=True，或重新抽一个排列）。")
 PAIRS = Text("pairs with equal labels within a step", "同一步内标签相同的样本对")
 RUN = Text("mean length of a run of one label", "同一标签连续出现的平均长度")
 

@@ -74,10 +74,12 @@ EXPLAINS = ("curve/*", "data/duplicates", "data/split-overlap", "data/not-shuffl
 
 LEAST = 16  # steps in a row
 
-CAUSE = Text("The same {rows} rows were drawn anew in {run} steps in a row{why}.", "连续 {run} 步取到的都是同样的 {rows} 个样本{why}。")
+CAUSE = Text("The same {rows} row{rows:|s} were drawn anew in {run} step{run:|s} in a row{why}.",
+             "连续 {run} 步取到的都是同样的 {rows} 个样本{why}。")
 SEEDED = Text(": {function} is given the seed {seed} in each step ({place})", "：每一步都用种子 {seed} 调用 {function}（{place}）")
-ITERATED = Text(": a new iterator over the loader is made in each step, the dataset holds {size} samples", "：每一步都新建一个 loader 迭代器，而数据集有 {size} 个样本")
-EVALUATED = Text(", although the program evaluates on {rows} other rows", "，而程序评估时用的是另外 {rows} 个样本")
+ITERATED = Text(": a new iterator over the loader is made in each step, the dataset holds {size} sample{size:|s}",
+                "：每一步都新建一个 loader 迭代器，而数据集有 {size} 个样本")
+EVALUATED = Text(", although the program evaluates on {rows} other row{rows:|s}", "，而程序评估时用的是另外 {rows} 个样本")
 FIX = Text("Make the iterator or the generator once, outside the loop, and take the next batch from it in each step.",
            "迭代器或随机数生成器只在循环外建一次，每一步从中取下一个 batch。")
 RUN = Text("longest run of equal batches, in steps", "相同 batch 连续出现的最长步数")

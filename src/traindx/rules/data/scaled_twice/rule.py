@@ -70,7 +70,8 @@ EXPLAINS = ("curve/*", "optim/lr-too-low", "init/activation-collapse", "init/gra
 STEPS = (255, 256, 16, 15)  # grey levels of images
 CRUSHED = 0.05
 
-CAUSE = Text("Inputs have {levels} different values between {low} and {high}, {spacing} apart: {steps} grey levels, divided by {steps} twice.",
+CAUSE = Text("Inputs have {levels} different value{levels:|s} between {low} and {high}, {spacing} apart: {steps} grey level{steps:|s}, "
+             "divided by {steps} twice.",
              "输入在 {low} 到 {high} 之间有 {levels} 种取值，间隔 {spacing}：{steps} 级灰度除以 {steps}，除了两次。")
 FIX = Text("Divide once.", "只除一次。")
 RANGE = Text("range of the inputs", "输入的取值范围")

@@ -74,7 +74,7 @@ EXPLAINS = ("data/duplicates", "curve/*", "data/conflicting-labels")
 LEAST_ROWS = 5
 LEAST_SHARE = 0.01
 
-CAUSE = Text("{trained} of {distinct} different rows evaluated here ({share} %) had been trained on before.",
+CAUSE = Text("{trained} of {distinct} different row{distinct:|s} evaluated here ({share} %) had been trained on before.",
              "这里评估了 {distinct} 个不同的样本，其中 {trained} 个（{share} %）先前已经训练过。")
 FIX = Text("Split before anything repeats or mixes rows, and keep the index sets apart.",
            "先划分，再做会重复或混合样本的处理，并保证两边的下标不相交。")

@@ -70,10 +70,10 @@ EXPLAINS = ("curve/*",)
 
 EXACT = 1e-3
 
-CAUSE = Text("Column {column} of the input gives the target away: over {rows} different rows it lies on one straight line with it.",
+CAUSE = Text("Column {column} of the input gives the target away: over {rows} different row{rows:|s} it lies on one straight line with it.",
              "输入的第 {column} 列直接泄露了目标：{rows} 个不同的样本，它和目标全落在同一条直线上。")
-ORDERED = Text("Column {column} of the input gives the target away: {rows} different rows stand in exactly the same order (or its reverse) by "
-               "this column and by the target.",
+ORDERED = Text("Column {column} of the input gives the target away: {rows} different row{rows:|s} stand in exactly the same order (or its "
+               "reverse) by this column and by the target.",
                "输入的第 {column} 列直接泄露了目标：{rows} 个不同的样本，按这一列排和按目标排，顺序完全一致（或正好相反）。")
 PAIRS = Text("neighbours in the target's order that this column puts the other way round", "按目标排序后，相邻两个样本在这一列上次序相反的次数")
 MANY = Text("many", "很多")

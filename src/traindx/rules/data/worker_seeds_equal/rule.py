@@ -74,9 +74,10 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("data/duplicates", "data/same-batch-forever", "curve/overfitting", "curve/train-val-gap")
 
-ACROSS = Text("{generator} begins in the same state in all {workers} workers: they draw the same random numbers side by side.",
+ACROSS = Text("{generator} begins in the same state in all {workers} worker{workers:|s}: they draw the same random numbers side by side.",
               "{generator} 在 {workers} 个 worker 里的起始状态完全相同：它们同时抽着同样的随机数。")
-EPOCHS = Text("{generator} begins in the same state in every epoch: each of the {epochs} epochs repeats the random numbers of the first.",
+EPOCHS = Text("{generator} begins in the same state in every epoch: each of the {epochs} epoch{epochs:|s} repeats the random numbers of "
+              "the first.",
               "{generator} 每一轮的起始状态都相同：{epochs} 轮抽到的都是第一轮的随机数。")
 FIX = Text("Seed it inside the worker: in worker_init_fn, from torch.utils.data.get_worker_info().seed.",
            "在 worker 里给它设种子：写在 worker_init_fn 里，用 torch.utils.data.get_worker_info().seed。")

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
-from traindx.core.observed.start import DepthProfile, PinnedUnits
+from traindx.core.observed.start import DepthProfile, LayerFacts, PinnedUnits
 from traindx.core.text import Text, number
 from traindx.signals.depth import FACTOR, factor_of, size_of, spreads_of
 from traindx.signals.training import Progress
@@ -73,10 +73,12 @@ EXPERIMENT = "he-init"
 
 CAUSE_DIES = Text(
     "Layer outputs vary {factor} times less at {last} than at {first}: the signal is lost on the way, and the loss is stuck.",
-    "各层输出在样本间的差异，到 {last} 只剩 {first} 的 {factor} 分之一：信号在途中丢失，损失停住不动。")
+    "各层输出在样本间的差异，{first}是{last}的 {factor} 倍：信号在途中丢失，损失停住不动。")
 CAUSE_GROWS = Text(
-    "Layer outputs vary {factor} times more at {last} than at {first}: the signal explodes on the way, and the loss is stuck.",
-    "各层输出在样本间的差异，到 {last} 变成 {first} 的 {factor} 倍：信号在途中爆炸，损失停住不动。")
+    "Layer outputs vary {factor} times more at {last} than at {first}: the signal explodes on the way, and the loss is "
+    "stuck.",
+    "各层输出在样本间的差异，{last}是{first}的 {factor} 倍：信号在途中爆炸，损失停住不动。")
+FIRST, LAST = Text("the first layer", "第一层"), Text("the last layer", "最后一层")
 FIX = Text("Initialise by He's rule (ReLU) or Glorot's (tanh), or put norms between the layers.",
            "ReLU 用 He 初始化，tanh 用 Glorot 初始化，或者在层与层之间加归一化。")
 SPREADS = Text("standard deviation over samples, layer by layer", "各层输出在样本间的标准差")
@@ -103,6 +105,10 @@ def _finding(profile: DepthProfile, factor: float) -> Finding:
     shown = ", ".join(number(value, 2) for value in spreads_of(profile)[:8])
     return Finding(
         cause=(CAUSE_DIES if factor < 1 else CAUSE_GROWS).fill(
-            factor=number(size_of(factor)), last=layers[-1].name or "the last", first=layers[0].name or "the first"),
+            factor=number(size_of(factor)), last=_named(layers[-1], LAST), first=_named(layers[0], FIRST)),
         fix=FIX, where=places[0] if places else None, also=tuple(dict.fromkeys(places[1:])),
         evidence=(Evidence(SPREADS, shown, LEVEL_ONE, step=profile.step),), first_step=profile.step)
+
+
+def _named(layer: LayerFacts, place: Text) -> Text:
+    return Text(f"module {layer.name}", f"模块 {layer.name} ") if layer.name else place

@@ -73,7 +73,7 @@ GAIN = 0.35  # nats between ln C and the entropy of the classes (rule of thumb):
 SAMPLES = 64
 NEAR = 0.2
 
-CAUSE = Text("The first loss is {first}, as if all {classes} classes were equally frequent; their shares alone would give {entropy}.",
+CAUSE = Text("The first loss is {first}, as if all {classes} class{classes:|es} were equally frequent; their shares alone would give {entropy}.",
              "第一步的损失是 {first}，就像 {classes} 个类别一样多；只凭占比就能做到 {entropy}。")
 FIX = Text("Set the last layer's bias to the logarithm of the class shares.", "把最后一层的偏置设成类别占比的对数。")
 FIRST = Text("first loss", "第一步的损失")

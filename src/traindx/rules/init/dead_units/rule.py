@@ -88,10 +88,10 @@ NEARLY_ALL = 0.9  # a layer that starts so passes on next to nothing, whatever t
 NOTHING_LEARNT = 0.95  # of the first loss
 SAMPLES, STEPS = 500, 32  # over which a unit must be silent; below, rare features look dead
 CAUSE_START = Text(
-    "{dead} of {units} units behind this ReLU are zero for every sample from the first step on{bias}; no gradient passes them.",
+    "{dead} of {units} unit{units:|s} behind this ReLU are zero for every sample from the first step on{bias}; no gradient passes them.",
     "这个 ReLU 后面的 {units} 个单元里，有 {dead} 个从第一步起，对每个样本都输出 0{bias}；梯度过不去。")
 CAUSE_LATER = Text(
-    "{dead} of {units} units behind this ReLU have become zero for every sample and stay so: their gradient is zero.",
+    "{dead} of {units} unit{units:|s} behind this ReLU have become zero for every sample and stay so: their gradient is zero.",
     "这个 ReLU 后面的 {units} 个单元里，有 {dead} 个变成了对每个样本都输出 0，而且一直如此：它们的梯度是 0。")
 BIAS = Text(" (mean bias {bias:.3g})", "（偏置均值 {bias:.3g}）")
 FIX_START = Text("Start the hidden biases at zero, and the weights at the scale of He initialisation.",

@@ -70,9 +70,10 @@ STEP = 3
 DEEP = 6  # layers drawn by the wrong formula: (1/2) ** 6 of the variance is left
 SHRUNK = 0.3  # of the first layer's spread is left before the last one
 
-SHRINKS = Text("{count} layers before ReLUs were drawn by {formula}: the signal's spread falls from {first} to {last} through them.",
+SHRINKS = Text("{count} layer{count:|s} before ReLUs were drawn by {formula}: the signal's spread falls from {first} to {last} through them.",
                "有 {count} 个接 ReLU 的层用 {formula} 初始化：信号经过这些层，散布从 {first} 降到 {last}。")
-SATURATES = Text("{count} layers before tanh were drawn by {formula}, which is made for ReLU: their inputs are twice as large in variance as tanh wants.",
+SATURATES = Text("{count} layer{count:|s} before tanh were drawn by {formula}, which is made for ReLU: their inputs are twice as large in "
+                 "variance as tanh wants.",
                  "有 {count} 个接 tanh 的层用 {formula} 初始化，这个公式是为 ReLU 定的：tanh 拿到的输入，方差是合适值的两倍。")
 FIX_RELU = Text("Use nn.init.kaiming_uniform_(weight, nonlinearity='relu').", "改用 nn.init.kaiming_uniform_(weight, nonlinearity='relu')。")
 FIX_TANH = Text("Use nn.init.xavier_uniform_(weight, gain=5 / 3).", "改用 nn.init.xavier_uniform_(weight, gain=5 / 3)。")

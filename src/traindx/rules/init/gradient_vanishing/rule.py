@@ -77,8 +77,8 @@ LOOKS = 5
 MOST = 0.8  # of the looks
 AFTER = 3  # steps: with zeros at the start the first gradients are zero
 CAUSE = Text(
-    "The gradient shrinks by a factor of {factor} from the last layers to the first ({name}), and the loss hardly falls.",
-    "从最后几层传到最前面（{name}），梯度缩小到 {factor} 分之一，损失几乎不降。")
+    "The gradient shrinks by a factor of {factor} from the last layers to the first (module {name}), and the loss hardly falls.",
+    "最后几层的梯度是最前面（模块 {name}）的 {factor} 倍：梯度一路消失，损失几乎不降。")
 FIX = Text("Use ReLU-like activations with He initialisation, a norm in front of them, or residual connections.",
            "用 ReLU 一类的激活函数，配 He 初始化；在它们前面加归一化层，或者加残差连接。")
 GRADIENTS = Text("gradient (root mean square) of the first and the last layers", "最前与最后几层的梯度（均方根）")

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.start import EqualUnits
-from traindx.core.text import Text, number
+from traindx.core.text import Text, number, same
 
 ZH = """一层里的所有单元起点相同，而且一直相同
 
@@ -74,10 +74,10 @@ LOOKS = 4  # detailed steps after the first on which the units were compared
 STEPS = 6  # a zero-initialised last layer needs one or two steps to come apart, a chain of zeros a few more
 APART = 0.01  # rule of thumb: of the distance moved; rounding alone stays far below
 CAUSE = Text(
-    "The {units} units of {layer} all start at {value} and are still equal after {steps} steps: they get the same gradient.",
+    "The {units} unit{units:|s} of {layer} all start at {value} and are still equal after {steps} step{steps:|s}: they get the same gradient.",
     "{layer} 的 {units} 个单元都从 {value} 开始，{steps} 步之后仍然相同：它们得到的梯度一样。")
 STUCK = Text(
-    "The {units} units of {layer} all start at {value} and have not moved in {steps} steps: their gradient is exactly zero.",
+    "The {units} unit{units:|s} of {layer} all start at {value} and have not moved in {steps} step{steps:|s}: their gradient is exactly zero.",
     "{layer} 的 {units} 个单元都从 {value} 开始，{steps} 步之后丝毫未动：它们的梯度恰好是 0。")
 FIX = Text("Draw these weights at random (nn.init.kaiming_normal_, nn.init.xavier_uniform_); keep constants for biases.",
            "随机初始化这些权重（nn.init.kaiming_normal_、nn.init.xavier_uniform_ 等），常数只留给偏置。")
@@ -101,10 +101,10 @@ def _stays(each: EqualUnits) -> bool:
 
 
 def _finding(each: EqualUnits) -> Finding:
-    layer = each.module_class or "a weight"
+    kind = same(each.module_class) if each.module_class else Text("a weight", "一个权重")
     shape = "x".join(map(str, each.shape))
     cause = (CAUSE if each.moved > 0 else STUCK).fill(
-        units=number(each.units), layer=f"{layer} [{shape}]", value=number(each.value), steps=number(each.last_step - each.step))
+        units=number(each.units), layer=kind + same(f" [{shape}]"), value=number(each.value), steps=number(each.last_step - each.step))
     places = tuple(site for site in (each.set_at, each.made_at) if site)
     return Finding(
         cause=cause, fix=FIX, where=places[0] if places else None, also=places[1:],

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.program import LossCall
-from traindx.core.text import Text
+from traindx.core.text import Text, number
 from traindx.signals.where import pointing
 
 ZH = """目标全部忽略了
@@ -84,7 +84,7 @@ def check(losses: list[LossCall]) -> Iterator[Finding]:
         where, also = pointing(call.site, call.made_at)
         count = math.prod(call.target_shape)
         yield Finding(
-            cause=CAUSE.fill(count=count, index=call.ignore_index, value=call.value), fix=FIX, where=where, also=also,
+            cause=CAUSE.fill(count=count, index=call.ignore_index, value=number(math.nan if call.value is None else call.value)), fix=FIX, where=where, also=also,
             evidence=(Evidence(IGNORED, f"{len(empty)} / {len(training)}", "0", step=call.step),), first_step=call.step)
         return
 

@@ -75,7 +75,7 @@ EXPLAINS = ("curve/plateau", "optim/lr-too-low", "init/gradient-vanishing", "los
 STEPS = 20  # equal in a row
 SOFTMAXES = frozenset(("softmax", "log_softmax", "softmin"))
 
-CAUSE = Text("The loss is {value} in {count} steps in a row, from step {first} on, while the learning rate is {rate}.",
+CAUSE = Text("The loss is {value} in {count} step{count:|s} in a row, from step {first} on, while the learning rate is {rate}.",
              "从第 {first} 步起，损失连续 {count} 步都是 {value}，而学习率是 {rate}。")
 SINGLE = Text(" {op} runs over a dimension of size 1, where it always gives {result}.", "{op} 作用在大小为 1 的维度上，结果永远是 {result}。")
 FIX = Text("Find out why the loss does not depend on the parameters; with a single output use a sigmoid and a binary loss.",

@@ -78,7 +78,7 @@ EXPERIMENT = "logits-instead"
 
 CAUSE = Text(
     "{function} applies sigmoid itself, but its input already went through sigmoid{where}: its probabilities stay between 0.5 and 0.73.",
-    "{function} 内部自带 sigmoid，但送进去的输入已经做过一次 sigmoid{where}：它得到的概率只能落在 0.5 到 0.73。")
+    "{function} 内部自带 sigmoid，但送进去的输入已经做过一次 sigmoid{where}：它得到的概率只能落在 0.5 到 0.73 之间。")
 FIX = Text("Pass the logits to {function}: remove the sigmoid in front of it.", "把 logits 直接交给 {function}：去掉它前面的 sigmoid。")
 RANGE = Text("range of the loss input", "损失输入的取值范围")
 LOGITS = Text("logits of either sign", "有正有负的 logits")

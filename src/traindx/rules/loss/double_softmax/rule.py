@@ -88,7 +88,8 @@ LOGITS = Text("unbounded logits", "没有上下界的 logits")
 BY_VALUE = Text("every row is non-negative and sums to 1; the softmax itself was not seen", "每一行都非负且和为 1；没有直接看到那次 softmax")
 VALIDATION = Text(" Only the validation loss is computed so; training is right.", "只有验证损失是这样算的，训练没问题。")
 HARMLESS_TITLE = Text("log_softmax in front of cross_entropy does nothing", "cross_entropy 前面的 log_softmax 没有作用")
-HARMLESS = Text("cross_entropy applies log_softmax itself; a second one changes no value.", "cross_entropy 自带 log_softmax；多做一次，数值不变。")
+HARMLESS = Text("cross_entropy applies log_softmax itself; a second one changes no value.",
+                "cross_entropy 自带 log_softmax；多做一次，数值不变。")
 HARMLESS_FIX = Text("Pass the logits to cross_entropy, or use nll_loss here.", "把 logits 直接交给 cross_entropy，或者这里改用 nll_loss。")
 
 

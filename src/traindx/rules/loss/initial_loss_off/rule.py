@@ -74,7 +74,8 @@ EXPERIMENT = "other-seeds"
 FAR = 3.0  # nats above chance; logits of standard deviation 2.4
 NEAR = 1.0
 
-CAUSE = Text("The first {function} is {value}; {classes} classes and no knowledge give {chance}. The logits spread as if by {spread}.",
+CAUSE = Text("The first {function} is {value}; {classes} class{classes:|es} and no knowledge give {chance}. The logits spread as if by "
+             "{spread}.",
              "第一步的 {function} 是 {value}；什么都不知道时，{classes} 个类别应是 {chance}。从损失倒推，logits 的标准差有 {spread}。")
 FIX = Text("Start the last layer small, and normalise what enters it.", "让最后一层从较小的权重开始，并归一化它的输入。")
 VALUE = Text("first loss", "第一步的损失")

@@ -81,12 +81,13 @@ EXPLAINS = ("curve/*", "optim/lr-too-low", "loss/constant", "init/gradient-vanis
 FLAT = frozenset(("round", "floor", "ceil", "trunc", "sign", "sgn", "heaviside", "round_", "floor_", "sign_", "ceil_"))
 ALL = Text("Backward starts from a tensor that no parameter led to: nothing gets a gradient ({op} cuts the graph).",
            "反向传播的起点和任何参数都不相连：没有一个参数能得到梯度（{op} 切断了计算图）。")
-SOME = Text("{op} cuts the graph: {names} ({count} trainable elements) run in the forward but never get a gradient.",
+SOME = Text("{op} cuts the graph: {names} ({count} trainable element{count:|s}) run in the forward but never get a gradient.",
             "{op} 切断了计算图：{names}（{count} 个可训练元素）参与了前向，却从来没有梯度。")
-IN_VAIN = Text("{op} cuts the graph: {name}.step() ran {steps} times, but no gradient has ever come to its parameters.",
+IN_VAIN = Text("{op} cuts the graph: {name}.step() ran {steps} time{steps:|s}, but no gradient has ever come to its parameters.",
                "{op} 切断了计算图：{name}.step() 执行了 {steps} 次，它的参数却从来没有得到过梯度。")
 CHECKPOINT = Text(
-    "No input of this checkpointed part requires a gradient, so it is never recomputed: {names} ({count} trainable elements) get no gradient.",
+    "No input of this checkpointed part requires a gradient, so it is never recomputed: {names} ({count} trainable element{count:|s}) get "
+    "no gradient.",
     "做激活重计算（checkpoint）的这一段，输入都不需要梯度，反向传播时就不会重算它：{names}（{count} 个可训练元素）得不到梯度。")
 FIX_CHECKPOINT = Text("Pass use_reentrant=False (or give it an input that requires a gradient).",
                       "传入 use_reentrant=False（或者让它的某个输入需要梯度）。")

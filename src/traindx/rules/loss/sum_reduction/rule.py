@@ -66,7 +66,7 @@ ZH = """损失对 batch 求和
 LEVEL = "note"
 STEP = 4
 
-CAUSE = Text("{function} sums over the {count} samples of a batch, and the sum itself is the loss: the learning rate in effect depends "
+CAUSE = Text("{function} sums over the {count} sample{count:|s} of a batch, and the sum itself is the loss: the learning rate in effect depends "
              "on the batch size.",
              "{function} 对 batch 里的 {count} 个样本求和，又把这个和直接当作损失：有效的学习率会随 batch 大小而变。")
 FIX = Text("Use reduction=\"mean\", or divide by the batch size.", "改用 reduction=\"mean\"，或者除以 batch 大小。")

@@ -82,7 +82,7 @@ FIX_UNSHIFTED = Text("Compare the output at step t with the token at t + 1: logi
                      "让第 t 步的输出对准第 t + 1 个词元：logits[:, :-1] 对 tokens[:, 1:]。")
 FIX_TWICE = Text("Shift only once: give a model that shifts inside labels equal to its input ids.",
                  "只移一次：模型内部会移位的话，labels 就直接用输入的 id。")
-EQUAL = Text("share of targets that equal the input {k} steps later", "目标与 {k} 步之后的输入相等的比例")
+EQUAL = Text("share of targets that equal the input {k} step{k:|s} later", "目标与 {k} 步之后的输入相等的比例")
 NEXT = Text("about 100 % for k = 1", "k = 1 时接近 100 %")
 SAME, OTHER = 0.98, 0.9
 CUTS = frozenset(("__getitem__", "narrow", "select"))

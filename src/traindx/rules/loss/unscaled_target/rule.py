@@ -82,8 +82,8 @@ CAUSE = Text("The target has mean {mean} and standard deviation {std}, the first
              "{chance}。")
 FIX = Text("Standardise the target with the training part's mean and standard deviation; scale predictions back.",
            "用训练部分的均值和标准差，把目标标准化；预测时再换算回去。")
-TARGET = Text("target: mean, standard deviation", "目标：均值、标准差")
-GUESS = Text("first predictions: mean, standard deviation", "最初的预测：均值、标准差")
+TARGET = Text("target (mean, standard deviation)", "目标（均值、标准差）")
+GUESS = Text("first predictions (mean, standard deviation)", "最初的预测（均值、标准差）")
 ONE = Text("0 and 1", "0 和 1")
 LAST = Text("loss at the end", "结束时的损失")
 BELOW = Text("well below {chance}", "远低于 {chance}")

@@ -74,15 +74,15 @@ FEWEST = 4  # graphs of past steps, each of another step
 LONG = 200  # results whose spent graphs are held: by then some 10 kB each make megabytes (rule of thumb)
 REACH = 3  # steps back, seen at least three times
 
-CAUSE = Text("{count} results of earlier steps ({what}) are still alive with their whole graph: {kept} "
+CAUSE = Text("{count} result{count:|s} of earlier steps ({what}) are still alive with their whole graph: {kept} "
              "Every one holds all activations of its forward.",
              "前面各步的 {count} 个结果（{what}）连同整张计算图都还活着：{kept}每一个都占着那次前向的全部激活。")
-CAUSE_SPENT = Text("About {count} results of earlier steps ({what}) are still tied to their graphs: {kept} "
+CAUSE_SPENT = Text("About {count} result{count:|s} of earlier steps ({what}) are still tied to their graphs: {kept} "
                    "Their activations are freed, but the chain of nodes grows with every step.",
                    "前面各步约 {count} 个结果（{what}）还连着计算图：{kept}激活虽然释放了，节点连成的链却一步比一步长。")
 KEPT_AT = Text("this line keeps them.", "就是这一行留住了它们。")
 KEPT = Text("something keeps them.", "有什么地方留住了它们。")
-CAUSE_REACH = Text("The backward at step {step} goes through {back} earlier steps: a tensor is carried on from step to step with its "
+CAUSE_REACH = Text("The backward at step {step} goes through {back} earlier step{back:|s}: a tensor is carried on from step to step with its "
                    "graph, and retain_graph=True keeps all of it.",
                    "第 {step} 步的反向传播，穿过了前面的 {back} 步：有张量带着计算图，从一步传到下一步，"
                    "retain_graph=True 又把计算图全留住了。")

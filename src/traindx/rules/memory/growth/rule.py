@@ -71,8 +71,9 @@ FEWEST = 48  # outputs, of as many steps
 HEAVY = 64e6  # bytes that have gathered (rule of thumb); below it a note
 NEARLY_ALL = 0.95
 
-CAUSE = Text("The outputs of {count} of {made} forwards on this line are still in memory, {size} MB of them, and their number grows with "
-             "every step.", "这一行做了 {made} 次前向，其中 {count} 次的输出还留在内存里，共 {size} MB，而且每一步都在增加。")
+CAUSE = Text("The outputs of {count} of {made} forward{made:|s} on this line are still in memory, {size} MB of them, and their number "
+             "grows with every step.",
+             "这一行做了 {made} 次前向，其中 {count} 次的输出还留在内存里，共 {size} MB，而且每一步都在增加。")
 FIX = Text("Do not store whole outputs: keep a number, a few of them (deque(maxlen=...)), or write them to a file.",
            "不要存整个输出：存一个数，或只留几个（deque(maxlen=...)），或写进文件。")
 ALIVE = Text("outputs of earlier steps that are alive", "前面各步的输出中还活着的")

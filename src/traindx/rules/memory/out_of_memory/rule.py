@@ -81,7 +81,8 @@ CAUSE_STATES = Text("Weights, gradients and optimizer hold {states} of {resident
                     "总共 {resident}，其中权重、梯度和优化器占 {states}；其余 {rest}，主要是激活。内存是在{phase}用完的。")
 CAUSE_PIECES = Text("The allocator holds {reserved}, of which tensors use {used}: {pieces} are in pieces too small for the {asked} asked for.",
                     "分配器占着 {reserved}，张量只用了 {used}：剩下的 {pieces} 太零碎，容不下所要的 {asked}。")
-PHASE = {"forward": Text("the forward", "前向时"), "backward": Text("the backward", "反向传播时"), "step": Text("optimizer.step", "优化器更新时")}
+PHASE = {"forward": Text("the forward",
+                         "前向时"), "backward": Text("the backward", "反向传播时"), "step": Text("optimizer.step", "优化器更新时")}
 FIX_TENSOR = Text("Look at the shapes of this line first (a missing cut to a longest length, a broadcast, attention over all of it); "
                   "then a smaller batch.",
                   "先看这一行的形状（是不是忘了截断长度，有没有意外的广播，是不是对整段做了注意力），再考虑减小 batch。")

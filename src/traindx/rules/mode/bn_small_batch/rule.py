@@ -75,7 +75,7 @@ FEWEST = 8  # values per channel; rule of thumb
 MOST = 0.8  # of the training calls must be so small
 CALLS = 10
 CAUSE = Text(
-    "This BatchNorm estimates mean and variance from {values} values per channel (input {shape}) in {share} of its training calls.",
+    "This BatchNorm estimates mean and variance from {values} value{values:|s} per channel (input {shape}) in {share} of its training calls.",
     "{share} 的训练调用里，这个 BatchNorm 每个通道只用 {values} 个值来估计均值和方差（输入 {shape}）。")
 FIX = Text("Replace it by GroupNorm or LayerNorm, or train with a larger batch.", "换成 GroupNorm 或 LayerNorm，或者加大 batch。")
 VALUES = Text("values per channel", "每个通道的值的个数")

@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.mode import DropInEval, ForwardPass
 from traindx.core.observed.ops import Input, Op, OpTrace
-from traindx.core.text import Text, number
+from traindx.core.text import Text, number, spaced
 from traindx.signals.op_graph import OpGraph, plain_name
 
 ZH = """dropout 在推理模式下仍然起作用
@@ -77,10 +77,10 @@ EXPERIMENT = "same-input-twice"
 REPEATED = 0.6  # of the forwards got the very input of the one before: Monte Carlo dropout
 CAUSE = Text(
     "{function} drops {rate} of the values here although {module} is in eval mode: each call predicts something else.",
-    "{module} 已经处于推理模式，{function} 在这里仍然丢弃值（比例 {rate}）：同一个输入，每次预测都不同。")
+    "{module}已经处于推理模式，{function} 在这里仍然丢弃值（比例 {rate}）：同一个输入，每次预测都不同。")
 CAUSE_MASK = Text(
     "A random mask zeroes hidden values here although {module} is in eval mode: predictions change from call to call.",
-    "{module} 已经处于推理模式，这里的随机掩码仍然把一部分隐藏值清零：同一个输入，每次预测都不同。")
+    "{module}已经处于推理模式，这里的随机掩码仍然把一部分隐藏值清零：同一个输入，每次预测都不同。")
 FIX = Text("Give {function} training=self.training, or use an nn.Dropout module.",
            "给 {function} 传 training=self.training，或改用 nn.Dropout 模块。")
 FIX_ATTENTION = Text("Pass dropout_p=self.p if self.training else 0.0.",
@@ -158,7 +158,7 @@ def _is_hidden(graph: OpGraph, operand: Input, depth: int = 12) -> bool:
 
 def _mask_finding(op: Op, draw: Op, trace: OpTrace) -> Finding:
     return Finding(
-        cause=CAUSE_MASK.fill(module=op.module_class or "the model"), fix=FIX_MASK, where=op.site,
+        cause=CAUSE_MASK.fill(module=_named(op.module_class)), fix=FIX_MASK, where=op.site,
         also=(draw.site,) if draw.site and draw.site != op.site else (), evidence=(Evidence(MASK_SEEN, 1, "0", step=trace.step),), first_step=trace.step, confidence="likely",
         because=BECAUSE)
 
@@ -167,6 +167,10 @@ def _finding(drop: DropInEval) -> Finding:
     fix = FIX_ATTENTION if drop.function == "scaled_dot_product_attention" else FIX
     name = f"{drop.function}()"
     return Finding(
-        cause=CAUSE.fill(function=name, rate=number(drop.rate), module=drop.module_class or "the model"),
+        cause=CAUSE.fill(function=name, rate=number(drop.rate), module=_named(drop.module_class)),
         fix=fix.fill(function=name), where=drop.site, also=(drop.forward_site,) if drop.forward_site else (),
         evidence=(Evidence(FORWARDS, drop.forwards, "0", step=drop.step),), first_step=drop.step)
+
+
+def _named(module_class: str) -> Text:
+    return spaced(module_class) if module_class else Text("the model", "模型")

@@ -76,7 +76,8 @@ EXPLAINS = ("curve/train-val-gap", "mode/bn-stats-diverge")
 LOOKS = 4
 DRIFT = 0.1  # standard deviations; rule of thumb: the noise of small batches stays below
 CAUSE = Text(
-    "{count} BatchNorms of {model} ({names}) are frozen, but run in train mode: their running means moved by {moved} std.",
+    "{count} BatchNorm{count:|s} of {model} ({names}) {count:is|are} frozen, but {count:runs|run} in train mode: the running means moved "
+    "by {moved} std.",
     "{model} 里有 {count} 个 BatchNorm（{names}）已经冻结，却处于训练模式：滑动均值移动了 {moved} 个标准差。")
 FIX = Text("Call eval() on the frozen part after every train().", "每次 train() 之后，对冻结的部分调用 eval()。")
 MOVED = Text("median change of the running means since the first look, in standard deviations",

@@ -74,7 +74,7 @@ LEVEL = "note"
 STEP = 6
 
 FEWEST = 3  # forwards; a single look costs little
-CAUSE = Text("{model} is evaluated here with gradients on: {count} forwards built a graph, and no backward followed.",
+CAUSE = Text("{model} is evaluated here with gradients on: {count} forward{count:|s} built a graph, and no backward followed.",
              "{model} 在这里做评估，却开着梯度：{count} 次前向建了计算图，之后都没有反向传播。")
 FIX = Text("Wrap the pass in torch.no_grad() or torch.inference_mode().", "用 torch.no_grad() 或 torch.inference_mode() 包住这次评估。")
 FORWARDS = Text("evaluation forwards with a graph", "评估时建了计算图的前向次数")

@@ -83,10 +83,10 @@ EXPERIMENT = "same-input-twice"
 FORWARDS = 4
 SHARE = 0.5  # of the forwards since the first; a cache that is filled now and then stays below
 CAUSE_WEIGHTS = Text(
-    "{name} with {weights} trainable values is built here in {count} of {total} forwards: new random weights each time.",
+    "{name} with {weights} trainable value{weights:|s} is built here in {count} of {total} forward{total:|s}: new random weights each time.",
     "{total} 次前向里有 {count} 次，在这里新建了 {name}，它带有 {weights} 个可训练的值：每次都是新的随机权重。")
 CAUSE_DROPOUT = Text(
-    "{name} is built here in {count} of {total} forwards, so it is always in train mode: eval() cannot reach it.",
+    "{name} is built here in {count} of {total} forward{total:|s}, so it is always in train mode: eval() cannot reach it.",
     "{total} 次前向里有 {count} 次，在这里新建了 {name}，它因此永远处于训练模式：eval() 到不了它。")
 FIX = Text("Build it once in __init__ and call it in forward.", "在 __init__ 里建一次，在 forward 里调用。")
 BUILT = Text("forwards that built it", "新建它的前向次数")

@@ -69,7 +69,8 @@ STEP = 1
 
 OFF = 1.3  # times the value that the norm promises (rule of thumb): a trained estimate is right to a few per cent
 
-CAUSE = Text("This forward in eval mode used a weight {shape} under spectral_norm whose largest singular value is {sigma}: its estimate was never updated.",
+CAUSE = Text("This forward in eval mode used a weight {shape} under spectral_norm whose largest singular value is {sigma}: its estimate "
+             "was never updated.",
              "推理模式下的这次前向，用到了 spectral_norm 下的权重 {shape}，它的最大奇异值是 {sigma}：估计值从未更新过。")
 FIX = Text("Run a forward in train mode before, or use torch.nn.utils.parametrizations.spectral_norm.",
            "先在训练模式下跑一次前向，或者改用 torch.nn.utils.parametrizations.spectral_norm。")

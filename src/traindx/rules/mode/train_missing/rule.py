@@ -85,7 +85,7 @@ EXPLAINS = ("curve/*", "mode/bn-stats-diverge")
 SHARE = 0.25  # rule of thumb: of the steps after the first switch; recipes that switch for a moment stay below
 STEPS = 4  # fewer steps in eval mode prove nothing
 CAUSE = Text(
-    "{model} was set to eval mode here and then trained for {steps} steps in that mode: {layers}.",
+    "{model} was set to eval mode here and then trained for {steps} step{steps:|s} in that mode: {layers}.",
     "{model} 在这里切到了推理模式，之后就在推理模式下训练了 {steps} 步：{layers}。")
 DROP = Text("dropout no longer acts", "dropout 不再起作用")
 NORM = Text("BatchNorm no longer follows its batches", "BatchNorm 不再跟随 batch")

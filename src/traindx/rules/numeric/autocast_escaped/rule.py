@@ -77,7 +77,8 @@ STEP = 1
 
 CALLS = 8
 
-CAUSE = Text("autocast({dtype}) was entered {entered} times, but none of {outside} training forwards ran inside it: only the loss does.",
+CAUSE = Text("autocast({dtype}) was entered {entered} time{entered:|s}, but none of {outside} training forward{outside:|s} ran inside "
+             "it: only the loss does.",
              "程序进入 autocast（{dtype}）{entered} 次，可是 {outside} 次训练前向没有一次在它里面：里面只算了损失。")
 FIX = Text("Move the model's forward into the autocast region.", "把模型的前向移进 autocast 的范围。")
 INSIDE = Text("training forwards inside autocast", "在 autocast 里的训练前向次数")

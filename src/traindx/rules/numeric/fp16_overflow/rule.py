@@ -74,8 +74,8 @@ MAKERS = frozenset(("pow", "__pow__", "square", "mul", "__mul__", "matmul", "__m
 NEAR = 20_000.0  # a finite neighbour of the infinite elements: a product by a constant like 1e9 is another fault
 
 HIDDEN = Text(
-    "In step {step} {count} elements of the result of {op} went beyond 65504, the largest number of fp16, and became infinite; the loss stayed "
-    "finite, but these samples no longer count as they should.",
+    "In step {step} {count} element{count:|s} of the result of {op} went beyond 65504, the largest number of fp16, and became infinite; "
+    "the loss stayed finite, but these samples no longer count as they should.",
     "第 {step} 步，{op} 的结果有 {count} 个元素超过了 fp16 的最大值 65504，变成了无穷大；损失看着正常，可是这些样本已经起不到该起的作用。")
 CAUSE = Text("In step {step} {op} went beyond 65504, the largest number of fp16, and became infinite.",
              "第 {step} 步，{op} 的结果超过了 fp16 的最大值 65504，变成了无穷大。")

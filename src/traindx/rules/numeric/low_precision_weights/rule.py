@@ -79,8 +79,8 @@ WINDOWS = 3  # fewer say nothing
 NEAR_PEAK = 0.3  # share of the largest learning rate: below, weights are meant to rest
 
 CAUSE = Text(
-    "The optimizer's weights are {dtype}: {share} % of the elements that had a gradient did not change a single bit within {steps} steps, "
-    "for their updates are below half a unit in the last place.",
+    "The optimizer's weights are {dtype}: {share} % of the elements that had a gradient did not change a single bit within {steps} "
+    "step{steps:|s}, for their updates are below half a unit in the last place.",
     "优化器里的权重是 {dtype}：有梯度的元素里，{share} % 在 {steps} 步之内一个比特也没有变，因为更新量不到最后一位的一半。")
 FIX = Text("Keep the weights in fp32 and use autocast, or an optimizer with an fp32 master copy.",
            "权重保持 fp32 并使用 autocast，或者用带 fp32 主权重的优化器。")

@@ -109,7 +109,8 @@ REASONS: dict[str, tuple[Text, Text]] = {
 }
 FORWARD = Text("The loss became {value} in step {step}: {op} {what}.", "第 {step} 步，损失变成了 {value}：{op} {what}。")
 BACKWARD = Text(
-    "In step {step} the loss was finite ({value}) but gradients were not: {op} {what}, {slope}; a where() or a mask can hide this in forward, never in backward.",
+    "In step {step} the loss was finite ({value}) but gradients were not: {op} {what}, {slope}; a where() or a mask can hide this in "
+    "forward, never in backward.",
     "第 {step} 步的损失是有限数（{value}），梯度却不是：{op} {what}，{slope}；where() 或掩码在前向能藏住它，在反向传播时藏不住。")
 SLOPE = Text("where its slope is infinite", "那里的斜率是无穷大")
 UNNAMED = {
@@ -126,8 +127,8 @@ UNNAMED_FIX = Text("Run this step again with torch.autograd.set_detect_anomaly(T
                    "打开 torch.autograd.set_detect_anomaly(True) 重跑这一步，检查它点名的那个运算的输入。")
 DATA_FIX = Text("Clean the data, or mask the missing values before they enter the model.", "清洗数据，或者在缺失值进入模型之前把它们掩掉。")
 STEP_FIX = Text("Check the learning rate, the optimizer's eps and the dtype of the weights.", "检查学习率、优化器的 eps 和权重的数据类型。")
-AFTER_GROWTH = Text("the loss had grown {times} times before: the numbers overflowed at the end of a divergence",
-                    "在此之前，损失已经涨了 {times} 倍：这是发散到最后的上溢")
+AFTER_GROWTH = Text("the loss had grown to {times} times its size before: the numbers overflowed at the end of a divergence",
+                    "在此之前，损失已经涨到 {times} 倍：这是发散到最后的上溢")
 NEAR = Text("the line was found by the kind of the operation", "这一行是按运算的种类找到的")
 NO_LINE = Text("the operation's own line is not known", "不知道这个运算本身在哪一行")
 OPERAND = Text("range of the finite operand values of {op}", "{op} 的输入里，有限数的范围")

@@ -75,9 +75,10 @@ STEP = 1
 EXPLAINS = ("numeric/fp16-underflow", "init/gradient-vanishing", "curve/plateau")
 EXPERIMENT = "bf16"
 
-CAUSE = Text("{count} backwards ran under a float16 autocast ({device}), and no GradScaler scaled the loss.",
+CAUSE = Text("{count} backward{count:|s} ran under a float16 autocast ({device}), and no GradScaler scaled the loss.",
              "有 {count} 次反向传播在 float16 的 autocast（{device}）下进行，却没有 GradScaler 放大损失。")
-FIX = Text("Scale the loss with torch.amp.GradScaler, or use dtype=torch.bfloat16.", "用 torch.amp.GradScaler 放大损失，或改用 dtype=torch.bfloat16。")
+FIX = Text("Scale the loss with torch.amp.GradScaler, or use dtype=torch.bfloat16.",
+           "用 torch.amp.GradScaler 放大损失，或改用 dtype=torch.bfloat16。")
 COUNT = Text("backwards after float16 work, none of them scaled", "float16 计算之后没有缩放的反向传播次数")
 BACKWARDS_ASKED, BY_HAND = 3, 8  # a loss multiplied by more than 8 is scaled by hand
 

@@ -81,13 +81,14 @@ EXPLAINS = ("numeric/nonfinite", "numeric/gradient-explosion", "numeric/fp16-und
             "optim/lr-too-high", "optim/lr-too-low", "loss/constant", "init/dead-units", "init/gradient-vanishing")
 EXPERIMENT = "fp32"
 
-UNSCALED = Text("backward() starts from the unscaled loss, but scaler.step() divides its gradients by {scale} ({count} of {steps} steps).",
+UNSCALED = Text("backward() starts from the unscaled loss, but scaler.step() divides its gradients by {scale} ({count} of {steps} "
+                "step{steps:|s}).",
                 "backward() 从没有放大的损失开始，scaler.step() 却把梯度除以 {scale}（{steps} 步里有 {count} 步）。")
 MIXED = Text("One backward() of the step starts from a loss that was not scaled: scaler.step() divides its gradients by {scale}, too, "
-             "so that this loss has next to no weight ({count} of {steps} steps).",
+             "so that this loss has next to no weight ({count} of {steps} step{steps:|s}).",
              "同一步里有一个 backward() 从没有放大的损失开始：scaler.step() 把它的梯度也除以 {scale}，这一项损失就几乎不起作用（{steps} "
              "步里有 {count} 步）。")
-DIRECT = Text("optimizer.step() is called directly on gradients that are still multiplied by {scale} ({count} steps).",
+DIRECT = Text("optimizer.step() is called directly on gradients that are still multiplied by {scale} ({count} step{count:|s}).",
               "有 {count} 步直接调用了 optimizer.step()，而梯度还乘着 {scale}。")
 NO_UPDATE = Text("scaler.update() is never called: the second scaler.step() raises.", "从未调用 scaler.update()：第二次 scaler.step() 会报错。")
 SCALE_IT = Text("Write scaler.scale(loss).backward().", "写成 scaler.scale(loss).backward()。")

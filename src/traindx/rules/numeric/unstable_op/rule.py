@@ -73,7 +73,8 @@ DIVISIONS = frozenset(("div", "__truediv__", "true_divide"))
 STABLE = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}
 VIEWS = frozenset(("squeeze", "unsqueeze", "view", "reshape", "gather", "__getitem__", "index_select"))
 
-CAUSE = Text("{name} is taken of {inner}: where that underflows to 0 the result is -inf or NaN.", "对 {inner} 取 {name}：它一旦下溢成 0，结果就是 -inf 或 NaN。")
+CAUSE = Text("{name} is taken of {inner}: where that underflows to 0 the result is -inf or NaN.",
+             "对 {inner} 取 {name}：它一旦下溢成 0，结果就是 -inf 或 NaN。")
 DIVIDED = Text("A vector is divided by its own norm without an eps: a vector of zeros gives NaN.",
                "向量除以自己的范数，没有加 eps：遇到全 0 的向量就得到 NaN。")
 FIX = Text("Use {stable}.", "改用 {stable}。")

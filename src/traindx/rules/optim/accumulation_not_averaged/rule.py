@@ -84,7 +84,8 @@ EXPLAINS = ("curve/*", "optim/lr-too-high", "numeric/gradient-explosion", "numer
 EXPERIMENT = "divide-lr"
 
 CAUSE = Text(
-    "{k} mean losses are added up for each step without division: the gradient is {factor} times the mean's, as if lr were {factor} times larger.",
+    "{k} mean loss{k:|es} are added up for each step without division: the gradient is {factor} times the mean's, as if lr were {factor} "
+    "times larger.",
     "每一步把 {k} 个平均损失直接相加，没有除以次数：梯度是平均值的 {factor} 倍，等于学习率也放大到 {factor} 倍。")
 FIX = Text("Divide the loss by {k} before backward(), or divide the learning rate.",
            "在 backward() 之前把损失除以 {k}，或者把学习率除以 {k}。")

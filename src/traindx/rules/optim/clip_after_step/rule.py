@@ -79,9 +79,9 @@ EXPLAINS = ("numeric/gradient-explosion", "numeric/nonfinite", "numeric/fp16-ove
             "init/dead-units", "init/saturated", "loss/unscaled-target", "loss/constant")
 EXPERIMENT = "clip-before-step"
 
-AFTER = Text("{function} runs after the step that used the gradients ({count} of {calls} calls): it changes nothing.",
+AFTER = Text("{function} runs after the step that used the gradients ({count} of {calls} call{calls:|s}): it changes nothing.",
              "{function} 在更新用完梯度之后才执行（{calls} 次调用里有 {count} 次）：什么也没裁到。")
-BEFORE = Text("{function} runs before backward() has made the gradients ({count} of {calls} calls): it changes nothing.",
+BEFORE = Text("{function} runs before backward() has made the gradients ({count} of {calls} call{calls:|s}): it changes nothing.",
               "{function} 在 backward() 算出梯度之前就执行了（{calls} 次调用里有 {count} 次）：什么也没裁到。")
 FIX = Text("Move the clip between backward() and step().", "把裁剪移到 backward() 和 step() 之间。")
 USELESS = Text("clips that acted on no gradient of a coming step", "没有裁到任何后续更新所用梯度的裁剪次数")

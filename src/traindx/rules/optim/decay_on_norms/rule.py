@@ -68,7 +68,7 @@ STEP = 3
 EMBEDDINGS = ("Embedding", "EmbeddingBag")
 STRONG = 0.05  # above the default of AdamW
 
-CAUSE = Text("Weight decay {decay} also acts on {count} tensors of norm layers and embeddings ({names}).",
+CAUSE = Text("Weight decay {decay} also acts on {count} tensor{count:|s} of norm layers and embeddings ({names}).",
              "权重衰减（{decay}）也作用到了归一化层和嵌入的 {count} 个张量上（{names}）。")
 FIX = Text("Put them into a group of their own with weight_decay=0.", "把它们单独放进一个 weight_decay=0 的参数组。")
 SHARE = Text("tensors of norm layers and embeddings in groups with decay", "带衰减的参数组里，归一化层和嵌入的张量数")

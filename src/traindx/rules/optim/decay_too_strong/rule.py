@@ -78,7 +78,8 @@ TOWARD_ZERO = 0.7  # cosine of the update with minus the weights: half of its sq
 SHRUNK = 0.5  # of the weights' size at the start
 STUCK = 0.8  # of the first loss
 
-CAUSE = Text("The updates point to zero (cosine {cosine} with minus the weights): the weights shrank to {scale} of their size while the loss went from {start} to {end}.",
+CAUSE = Text("The updates point to zero (cosine {cosine} with minus the weights): the weights shrank to {scale} of their size while the "
+             "loss went from {start} to {end}.",
              "更新指向零点（与「权重取负」的余弦是 {cosine}）：权重缩到原来的 {scale}，损失却从 {start} 变到 {end}。")
 FIX = Text("Lower the weight decay (now {decay}); usual values are 1e-4 for SGD and Adam, 0.01 to 0.1 for AdamW.",
            "调低权重衰减（现在是 {decay}）；常用值：SGD 和 Adam 用 1e-4，AdamW 用 0.01 到 0.1。")
@@ -103,7 +104,8 @@ def check(learners: Learners, updates: list[UpdateSeen], drift: Drift, course: C
         cause=CAUSE.fill(cosine=number(cosine), scale=percent(drift.scale, 1), start=number(start), end=number(end)),
         fix=FIX.fill(decay=number(decay)) if decay else FIX_TERM, where=where,
         also=(made.site,) if made and made.site and made.site != where else (),
-        evidence=(Evidence(POINTS, number(cosine), Text("about 0", "约 0")), Evidence(SIZE, number(drift.scale), Text("about 1 or more", "约 1 或更大"))),
+        evidence=(Evidence(POINTS, number(cosine), Text("about 0",
+                                                        "约 0")), Evidence(SIZE, number(drift.scale), Text("about 1 or more", "约 1 或更大"))),
         first_step=updates[0].step, confidence="likely", because=Text("judged from the direction of the updates", "根据更新的方向判断"))
 
 

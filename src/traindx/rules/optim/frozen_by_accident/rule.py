@@ -74,11 +74,12 @@ EXPLAINS = ("curve/*", "optim/lr-too-low", "init/gradient-vanishing", "mode/froz
 
 ENOUGH = 0.5  # of the model's elements
 
-MISSED = Text("{place}.{attribute} = {wanted} sets a plain attribute: {elements} of {total} elements kept requires_grad={kept}.",
+MISSED = Text("{place}.{attribute} = {wanted} sets a plain attribute: {elements} of {total} element{total:|s} kept requires_grad={kept}.",
               "{place}.{attribute} = {wanted} 只设了一个普通属性：{total} 个元素里有 {elements} 个仍是 requires_grad={kept}。")
 FIX_CALL = Text("Call {place}.requires_grad_({wanted}), or set requires_grad on each parameter.",
                 "改为调用 {place}.requires_grad_({wanted})，或者逐个参数设置 requires_grad。")
-HANDED = Text("A new {optimizer} was given {names} ({count} elements) that the one before did not hold, but they are still frozen: they never move.",
+HANDED = Text("A new {optimizer} was given {names} ({count} element{count:|s}) that the one before did not hold, but they are still "
+              "frozen: they never move.",
               "新建的 {optimizer} 拿到了上一个优化器没有的 {names}（{count} 个元素），可是它们还冻结着，从未动过。")
 FIX_FREE = Text("Call requires_grad_(True) on these layers before building the optimizer.",
                 "先对这些层调用 requires_grad_(True)，再建优化器。")
@@ -86,11 +87,13 @@ FLAGS = Text("elements whose requires_grad differs from what was set", "requires
 FROZEN = Text("elements handed to the optimizer that require no gradient", "交给优化器、却不需要梯度的元素")
 
 
-UNCALLED = Text("{name} freezes parameters in its own train(), which was never called: {elements} of {total} elements are trainable.",
+UNCALLED = Text("{name} freezes parameters in its own train(), which was never called: {elements} of {total} element{total:|s} "
+                "{elements:is|are} trainable.",
                 "{name} 在自己的 train() 里冻结参数，可是程序从来没有调用过它：{total} 个元素里有 {elements} 个仍可训练。")
 FIX_TRAIN = Text("Call model.train() before training, or freeze in the constructor.", "训练之前调用 model.train()，或者改在构造函数里冻结。")
 TRAINABLE = Text("trainable elements", "可训练的元素")
-MOST = Text("{optimizer} was given {count} of {total} elements that are frozen from the start, in a net that was not loaded: they keep their random values.",
+MOST = Text("{optimizer} was given {count} of {total} element{total:|s} that {count:is|are} frozen from the start, in a net that was not "
+            "loaded: they keep their random values.",
             "{optimizer} 拿到的 {total} 个元素里，有 {count} 个从一开始就冻结着，而这个网络没有加载过权重：它们一直是随机值。")
 FIX_MOST = Text("Unfreeze them, or give the optimizer only what it shall train.", "把它们解冻，或者只把要训练的参数交给优化器。")
 MEANT = Text("random features can be meant", "也可能有意使用随机特征")

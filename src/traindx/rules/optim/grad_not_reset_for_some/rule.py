@@ -86,7 +86,8 @@ EXPLAINS = ("curve/*", "numeric/gradient-explosion", "numeric/nonfinite", "optim
 EXPERIMENT = "clear-gradients"
 
 CAUSE = Text(
-    "{stale} of the {fresh} parameters that {step} moves keep their gradients from step to step, while the others are cleared.",
+    "{stale} of the {fresh} parameter{fresh:|s} that {step} moves {stale:keeps its gradient|keep their gradients} from step to step, "
+    "while the others are cleared.",
     "{step} 更新 {fresh} 个参数，其中 {stale} 个的梯度没有清空，一步步累加下去；其余的都清空了。")
 FIX = Text("Clear these too: {call} before the backward.", "把它们也清空：在反向传播之前调用 {call}。")
 EVERY = Text("zero_grad() of every optimizer", "每个优化器的 zero_grad()")

@@ -80,11 +80,12 @@ JUMP = 1.5  # of the first loss
 STUCK = 0.8  # of the first loss, at the end
 LARGE = 30.0  # data that should have been normalised: another rule's matter
 
-CAUSE = Text("A single step changes the weights by {ratio} of their size (lr {rate}): the loss goes from {start} up to {highest} and ends at {end}.",
+CAUSE = Text("A single step changes the weights by {ratio} of their size (lr {rate}): the loss goes from {start} up to {highest} and ends "
+             "at {end}.",
              "单独一步，更新就有权重自身大小的 {ratio} 倍（学习率 {rate}）：损失从 {start} 涨到 {highest}，最后停在 {end}。")
 FIX = Text("Lower the learning rate: try {better} first.", "调低学习率：先试 {better}。")
-UPDATE = Text("largest update ratio in the first {count} steps", "前 {count} 步里最大的参数更新比例")
-LOSS = Text("loss: start -> highest -> end", "损失：开头 -> 最高 -> 最后")
+UPDATE = Text("largest update ratio in the first {count} step{count:|s}", "前 {count} 步里最大的参数更新比例")
+LOSS = Text("loss (start -> highest -> end)", "损失（开头 -> 最高 -> 最后）")
 
 
 def check(learners: Learners, updates: list[UpdateSeen], course: Course, losses: list[LossCall] | None,

@@ -78,15 +78,17 @@ GAIN = 0.1  # of the first loss
 FACTOR = 0.05  # of the rate that the optimizer was built with
 ALIVE = 1e-4  # gradient / weight
 
-CAUSE = Text("Each step moves the weights by {ratio} of their size: after {steps} steps they are {drift} from where they began, and the loss went from {start} to {end}.",
+CAUSE = Text("Each step moves the weights by {ratio} of their size: after {steps} step{steps:|s} they are {drift} from where they began, "
+             "and the loss went from {start} to {end}.",
              "每一步的更新，只有权重自身大小的 {ratio} 倍：{steps} 步之后，权重只离开起点 {drift}，损失从 {start} 变到 {end}。")
 FIX = Text("Raise the learning rate of {rate}: about {better} would give the usual update of a thousandth.",
            "调高学习率（现在是 {rate}）：大约 {better}，才有通常那样千分之一的更新。")
-FIX_FACTOR = Text("Let {scheduler} give a factor near 1 at its height: it multiplies the optimizer's own rate {base}, and the largest rate was {peak}.",
+FIX_FACTOR = Text("Let {scheduler} give a factor near 1 at its height: it multiplies the optimizer's own rate {base}, and the largest rate "
+                  "was {peak}.",
                   "让 {scheduler} 在最高处给出接近 1 的倍数：它乘的是优化器自己的学习率 {base}，而实际用过的最大学习率只有 {peak}。")
 UPDATE = Text("update ratio per step, median", "每步的参数更新比例（中位数）")
 MOVED = Text("distance of the weights from their start, relative", "权重离开起点的距离（相对值）")
-LOSS = Text("loss: first tenth -> last tenth", "损失：最初十分之一 -> 最后十分之一")
+LOSS = Text("loss (first tenth -> last tenth)", "损失（最初十分之一 -> 最后十分之一）")
 
 
 def check(learners: Learners, updates: list[UpdateSeen], drift: Drift, course: Course, losses: list[LossCall] | None,

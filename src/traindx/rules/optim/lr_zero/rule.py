@@ -78,22 +78,27 @@ SHARE = 0.5  # of the steps spent there
 SHORTEST = 20  # steps of a run that can be judged
 UNBORN = 0.02  # of the rate that was meant, never reached
 
-GONE = Text("{optimizer}'s learning rate falls from {peak} to {last}: below a thousandth of it since step {since}, for {low} of {steps} steps.",
+GONE = Text("{optimizer}'s learning rate falls from {peak} to {last}: below a thousandth of it since step {since}, for {low} of {steps} "
+            "step{steps:|s}.",
             "{optimizer} 的学习率从 {peak} 降到 {last}：从第 {since} 步起不到原来的千分之一，{steps} 步里有 {low} 步是这样。")
-NEVER = Text("{optimizer}'s learning rate is 0 in all {steps} steps.", "全部 {steps} 步里，{optimizer} 的学习率都是 0。")
-WARMING = Text("{optimizer}'s warm-up never ends: after {steps} steps the learning rate is {last}, {share} of the {base} that was asked for.",
+NEVER = Text("{optimizer}'s learning rate is 0 in all {steps} step{steps:|s}.", "全部 {steps} 步里，{optimizer} 的学习率都是 0。")
+WARMING = Text("{optimizer}'s warm-up never ends: after {steps} step{steps:|s} the learning rate is {last}, {share} of the {base} that was "
+               "asked for.",
                "{optimizer} 的预热没有走完：{steps} 步之后，学习率才到 {last}，只有设定值 {base} 的 {share}。")
-AGAIN = Text("{scheduler} counts {planned} steps but was stepped {calls} times: the learning rate went down and up again {times} times.",
+AGAIN = Text("{scheduler} counts {planned} step{planned:|s} but was stepped {calls} time{calls:|s}: the learning rate went down and up "
+             "again {times} time{times:|s}.",
              "{scheduler} 按 {planned} 步来排，却走了 {calls} 次：学习率降下去又升上来，重复了 {times} 遍。")
-SLEEPING = Text("{scheduler} plans {planned} steps but was stepped only {calls} times in {steps} optimizer steps: the learning rate never leaves its start.",
+SLEEPING = Text("{scheduler} plans {planned} step{planned:|s} but was stepped only {calls} time{calls:|s} in {steps} optimizer "
+                "step{steps:|s}: the learning rate never leaves its start.",
                 "{scheduler} 按 {planned} 步来排，优化器走了 {steps} 步，它却只走了 {calls} 次：学习率一直停在起点附近。")
 OTHER_UNIT = Text("The scheduler is stepped in another unit than it counts", "学习率调度器按一种单位计数，却按另一种单位调用")
-FIX_UNIT = Text("Step the scheduler in the unit that its arguments count: it was stepped {calls} times in {steps} optimizer steps.",
+FIX_UNIT = Text("Step the scheduler in the unit that its arguments count: it was stepped {calls} time{calls:|s} in {steps} optimizer "
+                "step{steps:|s}.",
                 "调度器的参数按什么单位计数，就按什么单位调用它的 step()：优化器走了 {steps} 步，调度器走了 {calls} 次。")
 FIX_RATE = Text("Give the optimizer a learning rate above 0, and let it fall only near the end.",
                 "给优化器一个大于 0 的学习率，快结束时再降。")
-CALLS = Text("scheduler steps in {steps} optimizer steps", "优化器走 {steps} 步，调度器走的次数")
-RATE = Text("learning rate: meant -> last", "学习率：设定值 -> 最后的值")
+CALLS = Text("scheduler steps in {steps} optimizer step{steps:|s}", "优化器走 {steps} 步，调度器走的次数")
+RATE = Text("learning rate (meant -> last)", "学习率（设定值 -> 最后的值）")
 EXPECTED = Text("near 0 only in the last tenth of the run", "只在最后十分之一的训练里接近 0")
 
 

@@ -81,7 +81,7 @@ EXPLAINS = ("curve/*", "numeric/gradient-explosion", "numeric/nonfinite", "numer
 EXPERIMENT = "clear-gradients"
 
 CAUSE = Text(
-    "{backward} adds to gradients that {step} has used already: {count} of {steps} steps moved along the sum of older gradients.",
+    "{backward} adds to gradients that {step} has used already: {count} of {steps} step{steps:|s} moved along the sum of older gradients.",
     "{backward} 把新梯度加到 {step} 已经用过的梯度上：{steps} 步里有 {count} 步走的是旧梯度之和。")
 FIX = Text("Clear the gradients once for every step, before backward(): {call}.", "每一步在 backward() 之前清空一次梯度：{call}。")
 BY_HAND = Text("the hand-written update", "手写的参数更新")

@@ -79,12 +79,13 @@ STEP = 1
 EXPLAINS = ("curve/spike", "curve/oscillating", "curve/plateau", "optim/lr-too-high", "optim/lr-too-low")
 EXPERIMENT = "build-once"
 
-CAUSE = Text("{name} was built {count} times for the same parameters, about every {steps} steps: its moments start from zero each time.",
+CAUSE = Text("{name} was built {count} time{count:|s} for the same parameters, about every {steps} step{steps:|s}: its moments start "
+             "from zero each time.",
              "{name} 为同一批参数建了 {count} 次，大约每 {steps} 步一次：它攒下的各阶矩每次都从零开始。")
 FIX = Text("Build the optimizer once, before the loop.", "把优化器移到循环之前，只建一次。")
 BUILT = Text("times it was built", "构造次数")
 STEPS = Text("steps between two of them (median)", "相邻两次之间的更新步数（中位数）")
-MEMORY = Text("at least ten times its memory of {memory} steps", "至少是它记忆长度（{memory} 步）的十倍")
+MEMORY = Text("at least ten times its memory of {memory} step{memory:|s}", "至少是它记忆长度（{memory} 步）的十倍")
 WHY = Text("the same data and untouched weights between two of them", "相邻两次之间，数据相同，权重也没有动过")
 LOST_ASKED, MEMORIES = 2, 10
 

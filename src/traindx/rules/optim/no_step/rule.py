@@ -81,10 +81,10 @@ EXPLAINS = ("curve/*", "loss/constant", "optim/lr-too-low", "optim/lr-zero", "lo
 EXPERIMENT = "step-after-backward"
 
 NO_STEP = Text(
-    "{count} backwards reached the parameters of {name}, but its step() never ran and their values never changed.",
+    "{count} backward{count:|s} reached the parameters of {name}, but its step() never ran and their values never changed.",
     "{count} 次反向传播都到了 {name} 的参数，可是它的 step() 从未执行，参数的值也从未变化。")
 NO_BACKWARD = Text(
-    "{name} stepped {count} times without any gradient: no backward() ran in the whole program.",
+    "{name} stepped {count} time{count:|s} without any gradient: no backward() ran in the whole program.",
     "{name} 更新了 {count} 次，却从来没有梯度：整个程序里没有执行过 backward()。")
 CALL_STEP = Text("Call {name}.step() after the backward (with parentheses).", "在反向传播之后调用 {name}.step()（别漏括号）。")
 CALL_BACKWARD = Text("Call loss.backward() before the step.", "在更新之前调用 loss.backward()。")
@@ -95,7 +95,8 @@ BACKWARDS_ASKED, STEPS_ASKED = 10, 5
 USUAL = ("SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD", "SparseAdam", "Adafactor")
 
 
-STUCK = Text("{name}.step() ran {steps} times, but {names} ({count} elements) never changed, although they had gradients and the rate is {rate}.",
+STUCK = Text("{name}.step() ran {steps} time{steps:|s}, but {names} ({count} element{count:|s}) never changed, although they had "
+             "gradients and the rate is {rate}.",
              "{name}.step() 执行了 {steps} 次，{names}（{count} 个元素）却从未变化，尽管它们有梯度，学习率也有 {rate}。")
 MEND_STEP = Text("Look at what its step() leaves out: a return where a continue was meant, a loop over the wrong list.",
                  "看看它的 step() 漏掉了什么：该写 continue 却写了 return，或者遍历错了列表。")

@@ -76,14 +76,15 @@ EXPLAINS = ("curve/*", "optim/params-stale", "optim/lr-too-low", "loss/constant"
             "optim/grad-not-reset-for-some", "optim/missing-zero-grad", "init/symmetric", "optim/frozen-by-accident")
 EXPERIMENT = "all-parameters"
 
-CAUSE = Text("{names}: {count} trainable elements get gradients but are in no optimizer, and never moved in {walks} steps looked at.",
+CAUSE = Text("{names}: {count} trainable element{count:|s} {count:gets|get} gradients but {count:is|are} in no optimizer, and never "
+             "moved in {walks} step{walks:|s} looked at.",
              "{names}：{count} 个可训练元素有梯度，却不在任何优化器里；抽查的 {walks} 步里，它们从未动过。")
 FIX = Text("Build the optimizer after the model is complete, from all its parameters, or pass these to add_param_group.",
            "等模型建完再建优化器，把所有参数都交给它；或者用 add_param_group 补上这些参数。")
 FIX_BY_HAND = Text("Update these tensors too: add them to the list that the hand-written update goes through.",
                    "这些张量也要更新：把它们加进手写更新所遍历的列表。")
-CAUSE_THAWED = Text("{names}: {count} elements were unfrozen at step {step} and get gradients since then, but the optimizer that steps was built "
-                    "without them: they have not moved in {walks} steps looked at.",
+CAUSE_THAWED = Text("{names}: {count} element{count:|s} {count:was|were} unfrozen at step {step} and {count:gets|get} gradients since "
+                    "then, but the optimizer that steps was built without them: they have not moved in {walks} step{walks:|s} looked at.",
                     "{names}：{count} 个元素在第 {step} 步解冻，此后一直有梯度，可是正在用的优化器建立时没有它们；之后抽查的 {walks} 步里，"
                     "它们从未动过。")
 FIX_THAWED = Text("Build the optimizer after unfreezing, from all trainable parameters, or pass the unfrozen ones to add_param_group.",

@@ -74,7 +74,8 @@ EXPLAINS = ("curve/*", "optim/lr-too-low", "optim/lr-too-high", "loss/constant",
             "optim/frozen-by-accident", "numeric/low-precision-weights")
 EXPERIMENT = "all-parameters"
 
-CAUSE = Text("{optimizer} took {steps} steps on {held} parameters that take part in no loss; the {new} trainable parameters that do are in no optimizer.",
+CAUSE = Text("{optimizer} took {steps} step{steps:|s} on {held} parameter{held:|s} that {held:takes|take} part in no loss; the {new} "
+             "trainable parameter{new:|s} that {new:does is|do are} in no optimizer.",
              "{optimizer} 走了 {steps} 步，但它持有的 {held} 个参数都不参与损失；真正参与损失的 {new} 个可训练参数不在任何优化器里。")
 FIX = Text("Build the optimizer from the model that runs, after the line that replaced it.", "先换好模型，再用正在运行的模型建优化器。")
 SEEN = Text("backwards that reached the optimizer's parameters in the last steps", "最后几步里，到达优化器参数的反向传播次数")

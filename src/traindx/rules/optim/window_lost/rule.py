@@ -85,7 +85,7 @@ EXPLAINS = ("curve/plateau", "curve/oscillating", "optim/lr-too-low", "optim/zer
 EXPERIMENT = "keep-gradients"
 
 CAUSE = Text(
-    "The gradients of {lost} out of {all} backwards at {backward} were cleared before any step used them{place}.",
+    "The gradients of {lost} out of {all} backward{all:|s} at {backward} were cleared before any step used them{place}.",
     "{backward} 的 {all} 次反向传播里，有 {lost} 次的梯度还没用上就清掉了{place}。")
 FIX = Text("Clear only after a step, and step for what is left at the end of an epoch.",
            "只在更新之后清空；每轮末尾剩下的梯度，也要更新一次。")

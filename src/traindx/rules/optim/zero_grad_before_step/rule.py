@@ -79,7 +79,7 @@ EXPLAINS = ("curve/*", "optim/lr-too-low", "optim/lr-zero", "optim/no-step", "lo
 EXPERIMENT = "keep-gradients"
 
 CAUSE = Text(
-    "{count} of {steps} steps found no gradient: what backward() left was cleared before{place}.",
+    "{count} of {steps} step{steps:|s} found no gradient: what backward() left was cleared before{place}.",
     "{steps} 次更新里，有 {count} 次没有梯度可用：backward() 留下的梯度，在更新之前就清掉了{place}。")
 FIX = Text("Move zero_grad() in front of backward(), or behind step().", "把 zero_grad() 移到 backward() 之前，或 step() 之后。")
 COUNT = Text("steps that found no gradient although backwards had left some", "反向传播留下过梯度，更新时却没有了的次数")

@@ -77,8 +77,9 @@ NAMED = 4
 
 WHAT = {"converted": Text("converted to another type or device", "转换了类型或设备"),
         "unfrozen": Text("unfrozen", "解冻"), "replaced": Text("replaced", "换上"), "added": Text("added", "加进来")}
-CAUSE = Text("{names} were {what} after DistributedDataParallel had taken its parameters: their gradients are not averaged over the {world} "
-             "processes.", "DistributedDataParallel 登记参数之后，{names} 才{what}：它们的梯度没有在 {world} 个进程之间求平均。")
+CAUSE = Text("{names} were {what} after DistributedDataParallel had taken its parameters: their gradients are not averaged over "
+             "the {world} process{world:|es}.",
+             "DistributedDataParallel 登记参数之后，{names} 才{what}：它们的梯度没有在 {world} 个进程之间求平均。")
 FIX = Text("Wrap the module last, after every change of its parameters.", "等参数都改好了，最后再包装。")
 LOST = Text("trained parameters that the wrapper does not reach", "在训练、包装却管不到的参数个数")
 

@@ -74,7 +74,8 @@ EXPLAINS = ("rank/params-diverged", "optim/clip-*")
 
 SHARE = 0.05  # of the steps by which counts may differ: ranks that end at different steps
 
-CAUSE = Text("{function} ran in {most} of {steps} steps on rank {ranks} and in {fewest} on rank {others}: the ranks step by different gradients.",
+CAUSE = Text("{function} ran in {most} of {steps} step{steps:|s} on rank {ranks} and in {fewest} on rank {others}: the ranks step by "
+             "different gradients.",
              "{steps} 步里，{function} 在进程 {ranks} 上运行了 {most} 次，在进程 {others} 上运行了 {fewest} 次：各进程按不同的梯度更新。")
 FIX = Text("Clip on every rank.", "每个进程都裁剪。")
 STEPS = Text("steps with a clip, rank by rank", "各进程裁剪过的步数")

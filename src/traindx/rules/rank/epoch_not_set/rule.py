@@ -74,7 +74,8 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("data/same-batch-forever",)
 
-CAUSE = Text("This sampler began {iterations} epochs with epoch number {epoch}: each has the same order, and the same split over {replicas} processes.",
+CAUSE = Text("This sampler began {iterations} epoch{iterations:|s} with epoch number {epoch}: each has the same order, and the same split "
+             "over {replicas} process{replicas:|es}.",
              "这个采样器开始了 {iterations} 轮，轮次编号一直是 {epoch}：每一轮顺序相同，分给 {replicas} 个进程的样本也相同。")
 FIX = Text("Call sampler.set_epoch(epoch) at the start of every epoch.", "每一轮开始时调用 sampler.set_epoch(epoch)。")
 SAME = Text("epochs that began with the number of the one before", "编号和上一轮相同的轮数")

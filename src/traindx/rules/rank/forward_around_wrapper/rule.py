@@ -70,7 +70,8 @@ EXPLAINS = ("rank/params-diverged", "rank/unused-parameters", "curve/plateau")
 
 CALLS = 3
 
-CAUSE = Text("{around} of {all} training forwards called the wrapped module itself: their gradients are not averaged over the {world} processes.",
+CAUSE = Text("{around} of {all} training forward{all:|s} called the wrapped module itself: their gradients are not averaged over the "
+             "{world} process{world:|es}.",
              "{all} 次训练前向里有 {around} 次直接调用了里面的模块：梯度没有在 {world} 个进程之间求平均。")
 FIX = Text("Call the DistributedDataParallel object itself.", "改为调用 DistributedDataParallel 对象本身。")
 AROUND = Text("training forwards around the wrapper", "绕过包装的训练前向次数")

@@ -73,13 +73,14 @@ STEP = 2
 
 SPREAD = 0.25  # standard deviation over mean of the counts, in the middle step; rule of thumb: sentences of mixed lengths stay below
 
-CAUSE = Text("{function} takes the mean over {items} items on ranks {ranks} (step {step}), and the ranks' gradients are averaged with equal weight: "
-             "an item counts {factor} times as much on one rank as on another.",
+CAUSE = Text("{function} takes the mean over {items} item{items:|s} on ranks {ranks} (step {step}), and the ranks' gradients are averaged "
+             "with equal weight: an item counts {factor} times as much on one rank as on another.",
              "第 {step} 步，{function} 在进程 {ranks} 上分别对 {items} 项求平均，而各进程的梯度又是等权平均：同样是一项，"
              "在不同进程上的分量相差 {factor} 倍。")
 FIX = Text("Sum the loss and divide by the mean count over ranks (all_reduce the count), or give the ranks equal parts.",
            "损失先求和，再除以各进程的平均项数（用 all_reduce 求得）；或者让各进程分到一样多。")
-WHAT = Text("standard deviation over mean of the counts, median over {steps} steps", "各进程项数的标准差与均值之比（{steps} 步的中位数）")
+WHAT = Text("standard deviation over mean of the counts, median over {steps} step{steps:|s}",
+            "各进程项数的标准差与均值之比（{steps} 步的中位数）")
 LIMIT = Text("below 0.25 (rule of thumb)", "小于 0.25（经验值）")
 UNKNOWN = Text("the loss was on a device: whether it is weighed by the counts was not seen", "损失在设备上，看不到它有没有按项数加权")
 

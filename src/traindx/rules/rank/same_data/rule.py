@@ -69,7 +69,8 @@ EXPLAINS = ("rank/seed-equal", "data/duplicates")
 
 DISTINCT = 4  # rows: batches of fewer may be alike by chance
 
-CAUSE = Text("Ranks {ranks} were given the same rows in each of the {steps} steps that were compared: they compute one gradient several times.",
+CAUSE = Text("Ranks {ranks} were given the same rows in each of the {steps} step{steps:|s} that were compared: they compute one gradient "
+             "several times.",
              "比较过的 {steps} 步里，进程 {ranks} 每一步拿到的都是同样的样本：同一个梯度算了好几遍。")
 FIX = Text("Give each rank its own part: DataLoader(..., sampler=DistributedSampler(dataset)).",
            "让每个进程各拿一份：DataLoader(..., sampler=DistributedSampler(dataset))。")

@@ -69,8 +69,8 @@ STEP = 1
 
 CALLS = {"torch": "torch.manual_seed", "numpy": "numpy.random.seed", "random": "random.seed"}
 
-CAUSE = Text("While batches were made, {names} began and ended in the same state on ranks {ranks}, in all {steps} steps that were compared: the "
-             "samples of every rank are changed alike.",
+CAUSE = Text("While batches were made, {names} began and ended in the same state on ranks {ranks}, in all {steps} step{steps:|s} that were "
+             "compared: the samples of every rank are changed alike.",
              "准备 batch 时，{names} 在进程 {ranks} 上的起止状态都相同，比较过的 {steps} 步全都如此：各进程的样本改动得一模一样。")
 FIX = Text("Seed by the rank as well, after the model is built: {call}(seed + rank).", "建好模型之后按 rank 再设一次种子：{call}(seed + rank)。")
 STEPS = Text("steps with equal states", "状态相同的步数")

@@ -75,7 +75,7 @@ LEVEL = "error"
 STEP = 1
 EXPLAINS = ("rank/params-diverged",)
 
-CAUSE = Text("Rank {ranks} came to its end after {fewest} steps while rank {others} went on to another: each step needs every rank.",
+CAUSE = Text("Rank {ranks} came to its end after {fewest} step{fewest:|s} while rank {others} went on to another: each step needs every rank.",
              "进程 {ranks} 走了 {fewest} 步就结束了，进程 {others} 却还要走下一步：每一步都需要全部进程。")
 FIX = Text("Give every rank the same number of batches (DistributedSampler, drop_last=True), or train under `with model.join():`.",
            "让每个进程的 batch 一样多（DistributedSampler、drop_last=True），或者在 `with model.join():` 里训练。")

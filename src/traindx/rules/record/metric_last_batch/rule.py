@@ -71,8 +71,8 @@ LEVEL = "warning"
 STEP = 5
 EXPLAINS = ("curve/oscillating", "curve/val-better-than-train", "curve/train-val-gap", "curve/noise-sized-gain")
 
-CAUSE = Text("The number said after the validation loop is the value of its last batch ({last} of {samples} samples), not that of the "
-             "whole set: {times} evaluations agree to every printed digit.",
+CAUSE = Text("The number said after the validation loop is the value of its last batch ({last} of {samples} sample{samples:|s}), not that "
+             "of the whole set: {times} evaluation{times:|s} agree to every printed digit.",
              "验证循环之后给出的数字，是最后一个 batch 的值（{samples} 个样本里的 {last} 个），不是整个验证集的：{times} 次验证，"
              "印出来的每一位都对得上。")
 FIX = Text("Add the metric up over the batches (times the batch's size) and divide by the number of samples after the loop.",

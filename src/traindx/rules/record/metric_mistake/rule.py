@@ -90,12 +90,12 @@ FIX_BROADCAST = Text("Give both the same shape, e.g. prediction.squeeze(1).", "�
 CAUSE_CUT = Text("Logits are cut at {cut}: as a probability that is {p}, not one half. The loss ({loss}) takes the same tensor as logits.",
                  "logits 以 {cut} 为界：换算成概率是 {p}，不是二分之一。损失（{loss}）把同一个张量当作 logits。")
 FIX_CUT = Text("Cut logits at 0, or take the sigmoid first and cut at 0.5.", "logits 以 0 为界，或者先做 sigmoid，再以 0.5 为界。")
-CAUSE_MEAN = Text("The accuracy said is a mean over batches, though the last one has only {last} samples instead of {batch}: "
+CAUSE_MEAN = Text("The accuracy said is a mean over batches, though the last one has only {last} sample{last:|s} instead of {batch}: "
                   "over the samples it is {right}.",
                   "给出的准确率是各个 batch 的平均，可是最后一个 batch 只有 {last} 个样本，不是 {batch} 个：按样本算应当是 {right}。")
 FIX_MEAN = Text("Add up the right answers and divide by the number of samples.", "累加答对的个数，再除以样本总数。")
 TAKEN = Text("size of the dimension that was taken", "所取那一维的大小")
-CLASSES = Text("the {count} classes", "{count} 个类别")
+CLASSES = Text("the {count} class{count:|es}", "{count} 个类别")
 SIZE = Text("elements compared", "比较的元素个数")
 CUT = Text("threshold on the logits", "logits 的阈值")
 SAID = Text("number that the program gave", "程序给出的数字")

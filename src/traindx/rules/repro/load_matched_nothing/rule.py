@@ -73,12 +73,12 @@ EXPLAINS = ("loss/initial-loss-off", "curve/*", "optim/lr-too-low", "optim/froze
 
 FEW = 0.2  # rule of thumb: below it on both sides, what fits fits by chance (counters, norms of equal name)
 
-CAUSE = Text("Of {given} tensors given to load_state_dict, {matched} had a name that the model knows (of its {own}): {rest}.",
+CAUSE = Text("Of {given} tensor{given:|s} given to load_state_dict, {matched} had a name that the model knows (of its {own}): {rest}.",
              "交给 load_state_dict 的 {given} 个张量里，名字和模型对得上的有 {matched} 个（模型共有 {own} 个）：{rest}。")
 NAMES = Text("it was given {unexpected}, the model wants {missing}", "给的是 {unexpected}，模型要的是 {missing}")
 NOTHING = Text("nothing was left to load, so the weights stay as they were", "一个可加载的也没剩下，权重原封不动")
-CAUSE_ITSELF = Text("{path} was read, but the {given} tensors that the model then loaded are its own, unchanged: no name or shape in the "
-                    "file fitted.",
+CAUSE_ITSELF = Text("{path} was read, but the {given} tensor{given:|s} that the model then loaded are its own, unchanged: no name or shape "
+                    "in the file fitted.",
                     "程序读取了 {path}，可是模型随后加载的 {given} 个张量就是它自己的，没有变过：文件里没有一个名字或形状对得上。")
 FIX = Text("Make the names fit (strip the prefix, rename), then load with strict=True, or check missing_keys and unexpected_keys.",
            "把名字对上（去掉前缀或改名），再用 strict=True 加载，或者检查返回的 missing_keys 和 unexpected_keys。")

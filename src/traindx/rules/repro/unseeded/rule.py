@@ -75,7 +75,8 @@ CAUSE = Text("torch's generator had no seed when the first module was built{othe
 CAUSE_LATE = Text("torch was seeded only after the first module was built{others}: its weights cannot be drawn again.",
                   "创建第一个模块之后，才给 torch 设种子{others}：这些权重没法复现。")
 OTHERS = Text(" (and {names} was used without one)", "（{names} 也用了，同样没有设）")
-FIX = Text("Call torch.manual_seed(0) (and seed numpy and random) as the first thing.", "一开始就调用 torch.manual_seed(0)，numpy 和 random 也一并设好。")
+FIX = Text("Call torch.manual_seed(0) (and seed numpy and random) as the first thing.",
+           "一开始就调用 torch.manual_seed(0)，numpy 和 random 也一并设好。")
 SEEDED = Text("generators seeded before the first module", "创建第一个模块之前设过种子的生成器")
 ALL = Text("torch and whatever else is used", "torch 以及用到的其他生成器")
 

@@ -72,13 +72,13 @@ STEP = 1
 EXPLAINS = ("shape/batch-mixing", "curve/*", "optim/lr-*", "data/labels-misaligned", "init/*", "loss/constant", "optim/clip-always")
 EXPERIMENT = "swap-time-and-batch"
 
-CAUSE = Text("{layer} reads dimension {dim} of its input {shape} as time, but that dimension holds the {batch} samples of the batch.",
+CAUSE = Text("{layer} reads dimension {dim} of its input {shape} as time, but that dimension holds the {batch} sample{batch:|s} of the batch.",
              "{layer} 把输入 {shape} 的第 {dim} 维当作时间，可这一维放的是 batch 里的 {batch} 个样本。")
-UNBATCHED = Text("{layer} takes its 2-D input {shape} for one sequence, but its rows are the {batch} samples of the batch.",
+UNBATCHED = Text("{layer} takes its 2-D input {shape} for one sequence, but its rows are the {batch} sample{batch:|s} of the batch.",
                  "{layer} 把二维输入 {shape} 当成一条序列，可它的每一行是 batch 里的一个样本（共 {batch} 个）。")
 FIX = Text("Set batch_first={flag} where {layer} is made, or transpose its input.", "构造 {layer} 时设 batch_first={flag}，或者先转置输入。")
 FIX_UNBATCHED = Text("Give {layer} a time dimension: [batch, time, features] with batch_first=True.",
-                     "给 {layer} 的输入补上时间维：[batch, 时间, 特征]，并设 batch_first=True。")
+                     "给 {layer} 的输入补上时间维，写成 [batch, time, features]，并设 batch_first=True。")
 OTHERS = Text("other samples whose output changed with one sample's input", "改动一个样本的输入后，输出跟着变的其他样本数")
 RECURRENT = ("LSTM", "GRU", "RNN")
 

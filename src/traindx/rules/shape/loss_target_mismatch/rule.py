@@ -69,7 +69,8 @@ EXPLAINS = ("shape/silent-broadcast", "curve/*", "loss/initial-loss-off", "loss/
             "data/labels-misaligned", "init/dead-units", "shape/batch-mixing")
 EXPERIMENT = "squeeze-operand"
 
-CAUSE = Text("{function} gets a prediction of shape {input} and a target of shape {target}: it pairs every prediction with every target ({out}).",
+CAUSE = Text("{function} gets a prediction of shape {input} and a target of shape {target}: it pairs every prediction with every target "
+             "({out}).",
              "{function} 收到的预测形状是 {input}，目标形状是 {target}：每个预测和每个目标都配了一次对（{out}）。")
 FIX = Text("Make both {target}, for example with .squeeze(-1) or .view_as(target).",
            "让两边都是 {target}，例如用 .squeeze(-1) 或 .view_as(target)。")

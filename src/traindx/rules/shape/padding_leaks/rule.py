@@ -72,7 +72,7 @@ EXPLAINS = ("curve/train-val-gap", "curve/plateau", "optim/lr-too-low")
 LOUD = 0.1  # standard deviations of the output (rule of thumb): less is drowned by what training itself moves
 FIXED = 0.3  # where every batch has the same width, the same row is at least always wrong in the same way
 
-CAUSE = Text("Cutting the filler {token} off short rows ({width} columns to {length}) changes the output of the real tokens.",
+CAUSE = Text("Cutting the filler {token} off short rows ({width} column{width:|s} to {length}) changes the output of the real tokens.",
              "把短行末尾的填充 {token} 截掉（从 {width} 列截到 {length} 列），真实词元的输出就变了。")
 FIX = Text("Mask the filler (src_key_padding_mask, attention_mask, pack_padded_sequence) or average over real positions only.",
            "掩掉填充（src_key_padding_mask、attention_mask、pack_padded_sequence），或者只对真实位置求平均。")

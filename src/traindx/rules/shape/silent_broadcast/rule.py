@@ -74,7 +74,8 @@ EXPLAINS = ("curve/*", "loss/initial-loss-off", "loss/unscaled-target", "optim/l
             "init/dead-units", "record/metric-mistake", "shape/batch-mixing")
 EXPERIMENT = "squeeze-operand"
 
-CAUSE = Text("{left} with {right} grows to {out} here: each of the {n} samples is paired with all {n}, and the loss averages over the pairs.",
+CAUSE = Text("{left} with {right} grows to {out} here: each of the {n} sample{n:|s} is paired with all {n}, and the loss averages over the "
+             "pairs.",
              "{left} 和 {right} 在这里广播成了 {out}：{n} 个样本两两配对，损失是对所有配对求的平均。")
 FIX = Text("Give both sides one shape before they meet, for example with .squeeze(-1) or .view_as(...).",
            "运算前让两边形状一致，例如用 .squeeze(-1) 或 .view_as(...)。")

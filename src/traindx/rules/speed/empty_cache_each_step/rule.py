@@ -72,7 +72,8 @@ STEP = 6
 STEPS = 8
 OFTEN = 0.5  # of the steps since the first call
 
-CAUSE = Text("torch.cuda.empty_cache() was called in {steps} of {of} steps{device}.", "{of} 步里有 {steps} 步调用了 torch.cuda.empty_cache(){device}。")
+CAUSE = Text("torch.cuda.empty_cache() was called in {steps} of {of} steps{device}.",
+             "{of} 步里有 {steps} 步调用了 torch.cuda.empty_cache(){device}。")
 NO_GPU = Text(" (this run used no GPU: here it cost nothing)", "（这次没有用 GPU，所以不花时间）")
 FIX = Text("Leave it out: the cache is reused by the next step.", "去掉它：缓存会留给下一步用。")
 CALLS = Text("calls", "调用次数")

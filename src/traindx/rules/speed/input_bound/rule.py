@@ -79,7 +79,7 @@ BATCHES = 16
 CAUSE = Text("{share} % of the time passes in waiting for batches: {wait} ms of the {step} ms from one batch to the next{workers}.",
              "{share} % 的时间都在等 batch：相邻两个 batch 之间的 {step} ms 里，有 {wait} ms 在等{workers}。")
 ALONE = Text(" (num_workers=0: they are made in between, by the training's own process)", "（num_workers=0：由训练进程自己在两步之间准备）")
-SOME = Text(" (with {count} workers)", "（已有 {count} 个 worker）")
+SOME = Text(" (with {count} worker{count:|s})", "（已有 {count} 个 worker）")
 FIX = Text("Set num_workers (with persistent_workers=True), and move slow work out of the dataset: do it once and keep the result.",
            "设置 num_workers（并加上 persistent_workers=True），再把慢的工作移出数据集：只做一次，把结果存下来。")
 WAIT = Text("share of the time from batch to batch that is waiting", "相邻 batch 之间等待所占的比例")

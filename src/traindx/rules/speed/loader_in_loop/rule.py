@@ -77,11 +77,11 @@ MANY = 8  # starts for a batch or two each: once a step
 EPOCHS = 3  # loaders of one line with workers of their own
 WORTH = 0.1  # of the run's time spent in starting them (rule of thumb); below it a note
 
-CAUSE = Text("{count} DataLoaders were built on this line, for {batches} batches in all{workers}.",
+CAUSE = Text("{count} DataLoader{count:|s} were built on this line, for {batches} batch{batches:|es} in all{workers}.",
              "这一行一共构造了 {count} 个 DataLoader，总共只取了 {batches} 个 batch{workers}。")
-CAUSE_ITER = Text("This DataLoader was started {count} times for {batches} batches in all{workers}.",
+CAUSE_ITER = Text("This DataLoader was started {count} time{count:|s} for {batches} batch{batches:|es} in all{workers}.",
                   "这个 DataLoader 重新开始了 {count} 次，总共只取了 {batches} 个 batch{workers}。")
-WORKERS = Text("; each start launches {workers} workers", "；每次都要启动 {workers} 个 worker")
+WORKERS = Text("; each start launches {workers} worker{workers:|s}", "；每次都要启动 {workers} 个 worker")
 FIX = Text("Build it once before the loop and iterate over it (persistent_workers=True keeps its workers).",
            "在循环之前构造一次，然后遍历它（persistent_workers=True 可以保留 worker）。")
 STARTS = Text("time spent in starting loaders", "启动 loader 花的时间")

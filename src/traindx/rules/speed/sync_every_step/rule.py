@@ -73,8 +73,9 @@ ONE_BY_ONE = 30  # reads a step from one line: element by element (rule of thumb
 WAITING = 0.1  # of the step's time (rule of thumb)
 STEPS = 3
 
-CAUSE = Text("This line reads {count} values out of tensors at every step, one by one.", "这一行每一步都从张量里逐个读出 {count} 个数值。")
-CAUSE_WAIT = Text("This line waits for the device {count} times a step; the waiting is {share} % of the step.",
+CAUSE = Text("This line reads {count} value{count:|s} out of tensors at every step, one by one.",
+             "这一行每一步都从张量里逐个读出 {count} 个数值。")
+CAUSE_WAIT = Text("This line waits for the device {count} time{count:|s} a step; the waiting is {share} % of the step.",
                   "这一行每一步要等设备 {count} 次，等待占每步时间的 {share} %。")
 FIX = Text("Compute on whole tensors and read the result once, or only every so many steps.", "对整个张量计算，结果只读一次，或者隔若干步再读。")
 COUNT = Text("reads a step, from this line", "这一行每步读取的次数")
