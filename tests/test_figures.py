@@ -15,7 +15,8 @@ from traindx.figures import Axis, Band, Chart, Mark, Series, plotly
 from traindx.figures.run import Noted, compared, readings
 from traindx.figures.svg import frame_of, svg
 from traindx.figures.thinning import Thinner, thinned
-from traindx.runs.curves import Curves, curves_of
+from traindx.runs.curves import Curves
+from traindx.runs.kept import complete
 from traindx.signals.alarms import alarms_of
 from traindx.signals.monitors import SIX, Monitor
 
@@ -42,7 +43,7 @@ def test_a_stream_keeps_the_extremes_of_every_stretch(count):
     points = [(step, draw.gauss(0, 1)) for step in range(count)]
     thinner = Thinner(32)
     for start in range(0, count, 777):
-        thinner.extend(points[start:start + 777])
+        thinner.extend(*map(list, zip(*points[start:start + 777])))
     kept = thinner.points
     assert kept == sorted(kept) and set(kept) <= set(points) and len(kept) <= 2 * 64 + 3 and thinner.count == count
     for start in range(0, count - count % thinner._size, thinner._size):
@@ -82,7 +83,7 @@ def test_a_running_file_is_followed(tmp_path):
     for upto in (10, len(line)):
         (tmp_path / "metrics.jsonl").write_text(line[:upto])
         curves.read()
-    assert curves.series == {"loss": [(1, 3.0)]} == curves_of(tmp_path)
+    assert curves.series == {"loss": [(1, 3.0)]} == complete(tmp_path).series
     (tmp_path / "metrics.jsonl").write_text("")  # begun anew
     curves.read()
     assert curves.series == {}

@@ -17,6 +17,7 @@ import pytest
 
 from studio.serving import command, finished, serve, surroundings
 from traindx.errors import UsageError
+from traindx.runs import reading
 from traindx.studio import describing, records
 from traindx.studio.asking import Studio
 from traindx.studio.exporting import bundle, dumped, packed
@@ -106,7 +107,7 @@ def test_a_long_metrics_file_is_thinned_and_keeps_its_spikes(tmp_path):
 
 
 def test_a_large_record_is_told_from_its_report(runs_dir, monkeypatch):
-    monkeypatch.setattr(records, "MOST_BYTES", 10)
+    monkeypatch.setattr(reading, "MOST_POINTWISE", 10)
     found = records.page(runs_dir, "2026-01-01-0900-softmax")
     assert found["findings"][0]["rule"] == "loss/double-softmax" and found["figures"] and "large" in json.dumps(found["remarks"])
 

@@ -53,7 +53,7 @@ class Facts:
     @cached_property
     def files(self) -> list[tuple[str, ast.Module]]:
         """The program's own files, parsed; those that are gone or cannot be parsed are left out."""
-        seen = self.run.recording.last(FilesImported)
+        seen = self.run.events.last(FilesImported)
         names = [*(seen.files if seen else ()), *([seen.main] if seen and seen.main else [])]
         return [(name, tree) for name in dict.fromkeys(names) if (tree := _parsed(Path(name))) is not None]
 

@@ -113,7 +113,7 @@ def _yours(facts: Facts) -> Said:
 
 
 def _classes(facts: Facts) -> Said:
-    labels = facts.run.recording.last(Labels)
+    labels = facts.run.events.last(Labels)
     if labels is None:
         return "not-done", words.NO_LABELS
     if labels.classes and labels.counts:
@@ -150,7 +150,7 @@ def _shapes(facts: Facts) -> Said:
 
 
 def _dtypes(facts: Facts) -> Said:
-    found = [parameter.dtype for model in facts.run.recording.of(ModelSeen) for parameter in model.parameters]
+    found = [parameter.dtype for model in facts.run.events.of(ModelSeen) for parameter in model.parameters]
     if not found:
         return "not-done", words.NO_MODEL
     kinds = sorted(set(found))
@@ -203,7 +203,7 @@ def _initialised(facts: Facts) -> Said:
     places = facts.initialisations
     if places:
         return "ticked", words.INITIALISED.fill(count=len(places), where=places[0])
-    loaded = [file.path for file in facts.run.recording.of(FileRead) if file.tensors]
+    loaded = [file.path for file in facts.run.events.of(FileRead) if file.tensors]
     if loaded:
         return "ticked", words.LOADED.fill(file=loaded[0])
     return _or_exam("init", ("not-done", words.DEFAULT_INIT), facts)
@@ -213,14 +213,14 @@ def _clipped(facts: Facts) -> Said:
     for rule in ("optim/clip-after-step", "optim/clip-before-unscale"):
         if _is_found(rule, facts):
             return "failed", words.FOUND.fill(rule=rule)
-    count = len(facts.run.recording.series.get("clip_limit", ()))
-    if count or facts.run.recording.of(ClipUse):
+    count = facts.run.measured.counts.get("clip_limit", 0)
+    if count or facts.run.events.of(ClipUse):
         return "ticked", words.CLIPPED.fill(count=count or 1)
     return "not-done", words.NOT_CLIPPED
 
 
 def _curves(facts: Facts) -> Said:
-    counts = {name: len(facts.run.recording.series.get(name, ())) for name in ("loss", "lr", "grad_norm")}
+    counts = {name: facts.run.measured.counts.get(name, 0) for name in ("loss", "lr", "grad_norm")}
     missing = [name for name, count in counts.items() if not count]
     if missing:
         return "not-done", words.CURVE_MISSING.fill(names=", ".join(missing))

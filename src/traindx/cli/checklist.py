@@ -38,12 +38,13 @@ def run(options: argparse.Namespace) -> int:
     from traindx.checklist.evidence import gather, keep_answers, keep_exam
     from traindx.checklist.judging import judge, not_done
     from traindx.config import settings_from
+    from traindx.reporters.progress import reading
     from traindx.runs import notes
     from traindx.runs.reading import find
     settings = settings_from({"runs_dir": options.runs_dir, "lang": options.lang}, Path.cwd())
     language, folder = language_from(settings.lang), Path(settings.runs_dir)
     answers = answers_in(options.answer)
-    found = find(folder, options.run)
+    found = find(folder, options.run, reading(language))
     exam = _exam(options.exam, str(found.fields.get("script")))
     if not answers and not options.no_ask and options.json != "-" and notes.can_ask():
         answers = ask(judge(gather(found, folder, exam)), language)

@@ -84,8 +84,10 @@ def _common(parser: argparse.ArgumentParser, language: Language) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from traindx.config import settings_from
+    from traindx.reporters.progress import reading
     settings = settings_from({"runs_dir": options.runs_dir, "lang": options.lang}, Path.cwd())
     options.folder, options.language = Path(settings.runs_dir), language_from(settings.lang)
+    options.progress = reading(options.language)
     status: int = options.action(options)
     return status
 
@@ -94,7 +96,7 @@ def _list(options: argparse.Namespace) -> int:
     from traindx.reporters.style import columns_of, style_for
     from traindx.runs.index import rows
     from traindx.runs.showing import listing
-    found = [row for row in rows(options.folder) if _fits(row, options)]
+    found = [row for row in rows(options.folder, options.progress) if _fits(row, options)]
     found.sort(key=_sort_key(options.sort), reverse=options.sort in ("started", "steps"))
     found = found[:options.limit]
     if options.json:
@@ -125,7 +127,7 @@ def _show(options: argparse.Namespace) -> int:
     from traindx.reporters.style import columns_of, style_for
     from traindx.runs.reading import find, read_json
     from traindx.runs.showing import page
-    found = find(options.folder, options.run)
+    found = find(options.folder, options.run, options.progress)
     report = read_json(found.path / "report.json")
     if options.json:
         _print_json({**found.fields, "run": found.name, "status": found.status, "steps": found.steps, "best": found.best, "curves": found.curves,
@@ -144,7 +146,7 @@ def _diff(options: argparse.Namespace) -> int:
     from traindx.runs.comparing import diff, gain
     from traindx.runs.reading import find, siblings
     from traindx.runs.showing import differences, gain_text
-    a, b = find(options.folder, options.a), find(options.folder, options.b)
+    a, b = find(options.folder, options.a, options.progress), find(options.folder, options.b, options.progress)
     found = diff(a, b) | {"gain": gain(a, b, siblings(a, options.folder))}
     if options.json:
         _print_json(found)
@@ -163,7 +165,7 @@ def _compare(options: argparse.Namespace) -> int:
     from traindx.runs.overlay import render
     from traindx.runs.reading import find
     from traindx.runs.showing import sentences
-    runs = [find(options.folder, name) for name in options.runs]
+    runs = [find(options.folder, name, options.progress) for name in options.runs]
     if len(runs) < 2:
         raise UsageError(words.TWO_NEEDED)
     metric, made = groups(runs)
@@ -184,7 +186,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _note(options: argparse.Namespace) -> int:
     from traindx.runs import notes
     from traindx.runs.reading import find
-    found = find(options.folder, options.run)
+    found = find(options.folder, options.run, options.progress)
     given = {name: text for name, text in zip(notes.LINES, (options.best, options.failed, options.next)) if text is not None}
     if not given and notes.can_ask():
         given = notes.ask(options.language)
@@ -203,7 +205,7 @@ def _note(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from traindx.runs import exporting
     from traindx.runs.reading import find
-    found = find(options.folder, options.run)
+    found = find(options.folder, options.run, options.progress)
     if not (options.csv or options.tensorboard or options.parquet):
         raise UsageError(words.NOTHING_TO_EXPORT)
     series = found.recording.series
@@ -234,7 +236,7 @@ def _began(found: Run) -> float:
 def _rm(options: argparse.Namespace) -> int:
     from traindx.runs.reading import find
     from traindx.runs.removing import check
-    found = list({run.path.resolve(): run for run in (find(options.folder, name) for name in options.runs)}.values())
+    found = list({run.path.resolve(): run for run in (find(options.folder, name, options.progress) for name in options.runs)}.values())
     for one in found:
         check(one)
     return _remove(found, options)
@@ -275,7 +277,7 @@ def _remove(found: list[Run], options: argparse.Namespace) -> int:
 def _reproduce(options: argparse.Namespace) -> int:
     from traindx.runs.reading import find
     from traindx.runs.repeating import repeat
-    return repeat(find(options.folder, options.run), options.folder, options.language, keep=options.keep, as_json=options.json)
+    return repeat(find(options.folder, options.run, options.progress), options.folder, options.language, keep=options.keep, as_json=options.json)
 
 
 def _print_json(value: Any) -> None:

@@ -5,7 +5,6 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -91,11 +90,12 @@ def _port(words: str | None) -> int:
 
 def _export(file: Path, runs_dir: Path, record: str | None, language: Language) -> int:
     from traindx.cli.run import check_report_file
+    from traindx.reporters.progress import line
     from traindx.studio.exporting import MOST_BYTES, chapter
     if not file.parent.is_dir():
         raise UsageError(CANNOT_WRITE.fill(file=file, problem=NO_FOLDER.fill(folder=file.parent)))
     check_report_file("--export", str(file))  # before minutes of computing
-    page = chapter(language, runs_dir, record, _progress(language)).encode()
+    page = chapter(language, runs_dir, record, line(language)).encode()
     try:
         file.write_bytes(page)
     except OSError as problem:
@@ -104,15 +104,6 @@ def _export(file: Path, runs_dir: Path, record: str | None, language: Language) 
         _say(TOO_LARGE.fill(most=MOST_BYTES >> 20), language)
     print(WROTE.fill(file=file, size=f"{len(page) / 1e6:.1f}").say(language))
     return 0
-
-
-def _progress(language: Language) -> Callable[[Text], None]:
-    """A line on stderr that is written over, on a terminal only."""
-    def show(text: Text) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[Ktraindx: {text.say(language)}")
-            sys.stderr.flush()
-    return show
 
 
 def _serve(runs_dir: Path, wanted: int, quiet: bool, language: Language) -> int:

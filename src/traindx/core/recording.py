@@ -19,6 +19,11 @@ METRICS = "metrics.jsonl"
 BROKEN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)  # a line that is none of ours
 
 
+def is_step(value: object) -> bool:
+    """A whole number that 64 bits hold."""
+    return type(value) is int and abs(value) < 2**63
+
+
 @cache
 def kinds() -> dict[str, type[Observation]]:
     """Every kind of observation by name."""
@@ -84,7 +89,7 @@ class Recording:
         try:
             row = json.loads(line)
             step = row.pop("step")
-            if not isinstance(step, int):
+            if not is_step(step):
                 raise TypeError("a step is a whole number")
             nonfinite = row.pop("nonfinite", {})
             for name, value in row.items():
@@ -96,10 +101,10 @@ class Recording:
             self.lost += 1
 
     @classmethod
-    def read(cls, folder: Path) -> Recording:
-        """The recording in a run folder; lines that are broken are passed over and counted."""
+    def read(cls, folder: Path, files: Sequence[str] = (EVENTS, METRICS)) -> Recording:
+        """The recording in a run folder, or what some of its files hold; lines that are broken are passed over and counted."""
         recording = cls()
-        tail = Tail(folder, recording)
+        tail = Tail(folder, recording, files)
         tail.read()
         tail.finish()
         return recording

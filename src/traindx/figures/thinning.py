@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 X = TypeVar("X", int, float)
 
@@ -13,7 +13,7 @@ def thinned(points: Sequence[tuple[X, float]], buckets: int) -> Sequence[tuple[X
     if len(points) <= 2 * buckets:
         return points
     size = math.ceil(len(points) / buckets)
-    kept = [point for start in range(0, len(points), size) for point in _telling(points[start:start + size])]
+    kept = [point for start in range(0, len(points), size) for point in _telling_points(points[start:start + size])]
     return _with_ends(points[0], kept, points[-1])
 
 
@@ -26,13 +26,23 @@ def _with_ends(first: tuple[X, float], kept: list[tuple[X, float]], last: tuple[
     return kept
 
 
-def _telling(part: Sequence[tuple[X, float]]) -> list[tuple[X, float]]:
+def _telling_points(part: Sequence[tuple[X, float]]) -> list[tuple[X, float]]:
+    steps, values = zip(*part) if part else ((), ())
+    return _telling(steps, values)
+
+
+def _telling(steps: Sequence[X], values: Sequence[float]) -> list[tuple[X, float]]:
     """Lowest, highest and first non-finite point of a bucket, in their order."""
-    values = [value for _, value in part]
-    finite = [at for at, value in enumerate(values) if value - value == 0]  # neither NaN nor infinite
-    broken = next((at for at, value in enumerate(values) if value - value != 0), None) if len(finite) < len(values) else None
-    kept = {min(finite, key=values.__getitem__), max(finite, key=values.__getitem__)} if finite else set()
-    return [part[at] for at in sorted(kept if broken is None else kept | {broken})]
+    if not values:
+        return []
+    if math.isfinite(sum(values)):  # none of them is NaN or infinite
+        kept = {values.index(min(values)), values.index(max(values))}
+    else:
+        finite = [at for at, value in enumerate(values) if math.isfinite(value)]
+        kept = {min(finite, key=values.__getitem__), max(finite, key=values.__getitem__)} if finite else set()
+        if len(finite) < len(values):  # else only their sum is too large
+            kept.add(next(at for at, value in enumerate(values) if not math.isfinite(value)))
+    return [(steps[at], values[at]) for at in sorted(kept)]
 
 
 class Thinner:
@@ -42,39 +52,53 @@ class Thinner:
         self._most = 2 * buckets
         self._size = 1  # points in a bucket
         self._done: list[list[tuple[int, float]]] = []
-        self._open: list[tuple[int, float]] = []
+        self._steps: list[int] = []  # of the bucket that is not full yet
+        self._values: list[float] = []
         self._first = self._last = (0, 0.0)
         self.count = 0
 
-    def extend(self, points: Sequence[tuple[int, float]]) -> None:
-        """The next points, in their order."""
-        if not points:
+    def extend(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """The next points, in their order. Two columns, not pairs: of millions of points only a few are ever looked at alone."""
+        if not steps:
             return
         if not self.count:
-            self._first = points[0]
-        self._last = points[-1]
-        self.count += len(points)
+            self._first = (steps[0], values[0])
+        self._last = (steps[-1], values[-1])
+        self.count += len(steps)
+        self._steps += steps
+        self._values += values
         at = 0
-        while at < len(points):
-            until = at + self._size - len(self._open)
-            self._open += points[at:until]
-            at = until
-            if len(self._open) == self._size:
-                self._close()
+        while len(self._steps) - at >= self._size:
+            size = self._size
+            self._close(self._steps[at:at + size], self._values[at:at + size])
+            at += size
+        self._steps, self._values = self._steps[at:], self._values[at:]
 
-    def _close(self) -> None:
-        self._done.append(_telling(self._open) if self._size > 1 else self._open)
-        self._open = []
+    def _close(self, steps: list[int], values: list[float]) -> None:
+        self._done.append(_telling(steps, values))
         if len(self._done) >= self._most:
-            self._double()
+            pairs = zip(self._done[::2], self._done[1::2])
+            self._done = [_telling_points(left + right) for left, right in pairs]
+            self._size *= 2
 
-    def _double(self) -> None:
-        pairs = zip(self._done[::2], self._done[1::2])
-        self._done = [_telling(left + right) for left, right in pairs]
-        self._size *= 2
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything, as JSON; :meth:`of` makes a thinner of it that goes on from there."""
+        return {"most": self._most, "size": self._size, "done": self._done, "steps": self._steps, "values": self._values,
+                "ends": [self._first, self._last], "count": self.count}
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> Thinner:
+        """Raises KeyError or TypeError for what is no state."""
+        made = cls(0)
+        made._most, made._size, made.count = (int(state[name]) for name in ("most", "size", "count"))
+        made._done = [[(step, value) for step, value in bucket] for bucket in state["done"]]
+        made._steps, made._values = list(state["steps"]), list(state["values"])
+        made._first, made._last = ((step, value) for step, value in state["ends"])
+        return made
 
     @property
     def points(self) -> list[tuple[int, float]]:
         """What is kept so far."""
-        kept = [point for bucket in [*self._done, _telling(self._open)] for point in bucket]
+        kept = [point for bucket in [*self._done, _telling(self._steps, self._values)] for point in bucket]
         return _with_ends(self._first, kept, self._last) if kept else []

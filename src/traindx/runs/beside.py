@@ -46,7 +46,7 @@ def newest(runs_dir: Path, script: str, at: datetime) -> Run | None:
 
 def unchanged(run: Run, at: datetime) -> bool:
     """Whether all files that the run imported are older than its beginning and than ``at``."""
-    began, seen = moment(run.fields.get("started")), run.recording.last(FilesImported)
+    began, seen = moment(run.fields.get("started")), run.events.last(FilesImported)
     if began is None or seen is None:
         return False
     limit = min(began.timestamp(), at.timestamp()) + GRAIN

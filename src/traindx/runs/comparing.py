@@ -142,12 +142,15 @@ def variables(found: dict[str, Any]) -> list[str]:
 # -- curves ------------------------------------------------------------------------------------------------------------------------
 
 def curves(a: Run, b: Run) -> dict[str, Any]:
-    """``{series: {last: [a, b], min: [a, b]}}`` of those that differ; ``first_difference`` over all of them."""
+    """``{series: {last: [a, b], min: [a, b]}}`` of those that differ; ``first_difference`` over all of them, or ``not_compared``: large
+    recordings are not gone through step by step."""
     found: dict[str, Any] = {}
     for name in {**a.curves, **b.curves}:
         one, other = mapping(a.curves.get(name)), mapping(b.curves.get(name))
         if name not in TIMED and any(one.get(key) != other.get(key) for key in ("last", "min")):
             found[name] = {key: [one.get(key), other.get(key)] for key in ("last", "min")}
+    if a.is_large or b.is_large:
+        return found | {"not_compared": True}
     first = first_difference(a.recording.series, b.recording.series)
     return found | ({"first_difference": first} if first else {})
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx.runs.folder import write_text
+from traindx.runs.kept import Progress
 from traindx.runs.reading import Run
 from traindx.runs.status import RUNNING
 
@@ -14,7 +15,7 @@ INDEX = ".index.json"
 VERSION = 2
 
 
-def rows(runs_dir: Path) -> list[dict[str, Any]]:
+def rows(runs_dir: Path, progress: Progress | None = None) -> list[dict[str, Any]]:
     """One row a run, as CONTRACTS says, ordered by name. Only runs whose files changed since last time are opened."""
     known = _read(runs_dir / INDEX)
     found: dict[str, list[Any]] = {}
@@ -22,7 +23,7 @@ def rows(runs_dir: Path) -> list[dict[str, Any]]:
     for name, stamp in _stamps(runs_dir):
         entry = known.get(name)
         if entry is None or entry[0] != stamp or entry[1].get("status") == RUNNING:
-            entry = [stamp, row_of(Run(runs_dir / name))]
+            entry = [stamp, row_of(Run(runs_dir / name, progress))]
             changed = True
         found[name] = entry
     if changed or len(found) != len(known):

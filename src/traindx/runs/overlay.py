@@ -10,7 +10,6 @@ from traindx.figures.run import RUN_ROLES, compared
 from traindx.figures.svg import svg
 from traindx.reporters.layout import printable
 from traindx.runs import words
-from traindx.runs.curves import curves_of
 from traindx.runs.reading import Run
 
 STYLE = """:root{color-scheme:light dark;font:15px/1.5 system-ui,sans-serif}body{max-width:70rem;margin:2rem auto;padding:0 1rem}
@@ -21,7 +20,7 @@ li{margin:.2rem 0}:lang(en) .zh,:lang(zh) .en{display:none}"""
 
 def render(runs: Sequence[Run], said: Sequence[str], language: Language) -> str:
     """``said`` are the sentences of the comparison."""
-    charts = compared({printable(run.name): curves_of(run.path) for run in runs})
+    charts = compared({printable(run.name): run.measured.series for run in runs})
     key = "".join(f'<li class="key"><i style="background:{COLOURS[RUN_ROLES[at % len(RUN_ROLES)]]}"></i>{escape(printable(run.name))}</li>'
                   for at, run in enumerate(runs))
     sentences = "".join(f"<p>{escape(line)}</p>" for line in said)

@@ -17,7 +17,6 @@ from traindx.reporters.layout import printable
 from traindx.reporters.overlay import HEIGHT, WIDTH
 from traindx.runs import exams, words
 from traindx.runs.comparing import mapping, rows_of
-from traindx.runs.curves import curves_of
 from traindx.runs.reading import Run, as_count
 from traindx.runs.showing import conclusion, config, facts, named
 
@@ -48,7 +47,7 @@ def noted(report: dict[str, Any]) -> list[Noted]:
 
 
 def _curves(run: Run, report: dict[str, Any]) -> str:
-    pictures = "".join(map(curve_as_html, readings(curves_of(run.path), noted(report))))
+    pictures = "".join(map(curve_as_html, readings(run.measured.series, noted(report))))
     shown = f'<div class="curves">{pictures}</div>' if pictures else f"<p>{both(messages.HTML_NO_CURVES)}</p>"
     return f"<h2>{both(messages.HTML_CURVES)}</h2>{shown}"
 

@@ -4,31 +4,37 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from traindx.core.observed import Ended
 from traindx.core.observed.record import Began
-from traindx.core.recording import EVENTS, Recording
+from traindx.core.recording import EVENTS, METRICS, Recording
 from traindx.core.text import EMPTY, Text
 from traindx.errors import UsageError
 from traindx.messages import HINT_NEAR
 from traindx.runs import facts, notes, words
+from traindx.runs.curves import Curves
 from traindx.runs.folder import SCHEMA
+from traindx.runs.kept import Progress, complete
+from traindx.runs.metrics import last_step
 from traindx.runs.status import RUNNING, is_running
 
 JSON_BYTES = 64 * 2**20  # of one file; a record's own are far smaller
 SIBLINGS = 200  # other runs that are looked at, the newest
 LARGEST = 2**1023  # of a whole number that is also a float
+MOST_POINTWISE = 64 * 2**20  # bytes of a recording, which take ten times as much memory
 HEAD_BYTES = 2**16  # of the events, where the process names itself
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder."""
+    """One run folder. ``progress`` is told how far a large file of metrics has been read."""
 
     path: Path
+    progress: Progress | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -41,7 +47,28 @@ class Run:
 
     @cached_property
     def recording(self) -> Recording:
+        """Everything, every point of every curve: a run of millions of steps takes gigabytes."""
         return Recording.read(self.path)
+
+    @cached_property
+    def events(self) -> Recording:
+        """The recording without its curves."""
+        return Recording.read(self.path, (EVENTS,))
+
+    @cached_property
+    def measured(self) -> Curves:
+        """The curves in few points and few numbers."""
+        return complete(self.path, self.progress)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the recording."""
+        return sum(bytes_of(self.path / file) for file in (EVENTS, METRICS))
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is too large to be gone through point by point: judged anew, compared step by step."""
+        return self.size > MOST_POINTWISE
 
     @cached_property
     def status(self) -> str:
@@ -51,7 +78,7 @@ class Run:
             return "unknown"
         if said != RUNNING or is_running(self.path, self.fields, began_in(self.path)):
             return said
-        return f"killed at step {self.recording.steps}"
+        return f"killed at step {self.steps}"
 
     @property
     def is_closed(self) -> bool:
@@ -63,12 +90,15 @@ class Run:
         """``{series: {last, min, at_min, max, points}}``."""
         kept = self.fields.get("curves")
         if not isinstance(kept, dict):
-            return facts.summary(self.recording)
+            return self.measured.summary
         return {name: curve for name, curve in kept.items() if isinstance(curve, dict) and all(is_number(curve.get(k)) for k in ("last", "min"))}
 
     @property
     def steps(self) -> int:
-        return as_count(self.fields.get("steps")) if self.is_closed else self.recording.steps
+        if self.is_closed:
+            return as_count(self.fields.get("steps"))
+        ended = self.events.last(Ended)
+        return ended.steps if ended else last_step(self.path)
 
     @property
     def best(self) -> dict[str, Any]:
@@ -137,6 +167,14 @@ def is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST)
 
 
+def bytes_of(file: Path) -> int:
+    """Bytes; 0 for what is no file."""
+    try:
+        return file.stat().st_size if file.is_file() else 0
+    except OSError:
+        return 0
+
+
 def as_count(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
@@ -155,21 +193,26 @@ def siblings(run: Run, runs_dir: Path) -> list[Run]:
     return [other for other in found if other.fields.get("script") == run.fields.get("script") and other.path.resolve() != run.path.resolve()]
 
 
-def find(runs_dir: Path, name: str) -> Run:
+def find(runs_dir: Path, name: str, progress: Progress | None = None) -> Run:
     """A run by name, by the beginning of its name, by its folder, or ``last``. Raises UsageError where it is not one."""
+    return Run(_folder_of(runs_dir, name, progress), progress)
+
+
+def _folder_of(runs_dir: Path, name: str, progress: Progress | None) -> Path:
     direct = Path(name)
     if (direct / "run.json").is_file():
-        return Run(direct)
+        return direct
     if "/" in name and direct.is_dir():
         raise UsageError(words.NOT_A_RUN.fill(folder=name))
     paths = runs_in(runs_dir)
     if name == "last" and paths:
         from traindx.runs.index import rows  # thousands of runs need not be opened to know the last
-        return Run(runs_dir / max(rows(runs_dir), key=lambda row: (row["started"], row["run"]))["run"])
+        last: str = max(rows(runs_dir, progress), key=lambda row: (row["started"], row["run"]))["run"]
+        return runs_dir / last
     exact = [path for path in paths if path.name == name]
     fitting = exact or [path for path in paths if path.name.startswith(name)] or [path for path in paths if name in path.name]
     if len(fitting) == 1:
-        return Run(fitting[0])
+        return fitting[0]
     if fitting:
         raise UsageError(words.SEVERAL.fill(name=name, names=", ".join(path.name for path in fitting[:6])))
     near = difflib.get_close_matches(name, [path.name for path in paths], n=2, cutoff=0.5)

@@ -209,11 +209,11 @@ def differences(found: dict[str, Any], language: Language, style: Style, columns
         yield from _section(TITLES[section], named(rows), language, style, columns)
     curves = found["curves"]
     rows = [(name, words.CURVE_CHANGED.fill(last=_arrow(curve["last"], name), low=_arrow(curve["min"], name)))
-            for name, curve in curves.items() if name != "first_difference"]
+            for name, curve in curves.items() if name not in ("first_difference", "not_compared")]
     yield from _section(words.CURVES, named(rows), language, style, columns)
     yield ""
     first = curves.get("first_difference")
-    alike = words.CURVES_SAME_SO_FAR if rows else words.CURVES_SAME
+    alike = words.CURVES_NOT_COMPARED if "not_compared" in curves else words.CURVES_SAME_SO_FAR if rows else words.CURVES_SAME
     yield from wrap(words.FIRST_DIFFERENT.fill(**{**first, "a": number(first["a"], 6), "b": number(first["b"], 6)}).say(language)
                     if first else alike.say(language), columns)
     yield from wrap(verdict(comparing.variables(found)).say(language), columns)

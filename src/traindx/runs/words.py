@@ -109,6 +109,8 @@ NO_CHANGE_BUT = Text("Nothing that is recorded changed.", "记录下来的东西
 FIRST_DIFFERENT = Text("curves differ from step {step} on ({series}: {a} / {b})",
                        "曲线从第 {step} 步起不同（{series}：{a} / {b}）")
 CURVES_SAME = Text("curves are identical", "曲线完全相同")
+CURVES_NOT_COMPARED = Text("A recording of more than 64 MB is not compared step by step: only the last and the lowest value of each curve were.",
+                           "超过 64 MB 的记录不逐步比较：每条曲线只比较了最后的值和最低的值。")
 CURVES_SAME_SO_FAR = Text("curves are identical over the steps that both have", "在两者共有的步上，曲线完全相同")
 
 GROUP = Text("group", "组")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 NOT_KNOWN = Text("The page asked {ask!r}, which this studio does not know.", "页面请求了 {ask!r}，这个 studio 不认识。")
 MOST_TASKS = 32  # questions of one page that are being answered
-LIMIT, FIRST_LIMIT = 60.0, 600.0  # seconds; the first answer waits until torch is loaded, which takes minutes on a busy machine
+LIMIT = 60.0  # seconds
+LONG_LIMIT = 600.0  # the first answer waits until torch is loaded, which takes minutes on a busy machine; a large record is read once
 SEEDS = 1000
 LOOK = 1.0  # seconds between two looks at a run that is written
 MOST_RUNS = 12  # over each other
@@ -45,7 +46,7 @@ class Studio:
     def _asked(self) -> asyncio.Task[bytes]:
         """The catalogue, which is made once; one that failed is asked for anew."""
         if self._catalogue is None:
-            self._catalogue = asyncio.ensure_future(self.quick.ask(Job("catalogue", limit=FIRST_LIMIT, light=True)))
+            self._catalogue = asyncio.ensure_future(self.quick.ask(Job("catalogue", limit=LONG_LIMIT, light=True)))
             self._catalogue.add_done_callback(self._learn)
         return self._catalogue
 
@@ -93,7 +94,7 @@ class Studio:
 
     async def record(self, name: str, *arguments: Any) -> bytes:
         """A question about runs, by a job of records.py."""
-        return await self.slow.ask(Job(name, (str(self.runs_dir), *arguments), LIMIT, light=True))
+        return await self.slow.ask(Job(name, (str(self.runs_dir), *arguments), LONG_LIMIT, light=True))
 
     async def page_of(self, run: str, name: str) -> str | None:
         from traindx.studio.records import page_of

@@ -7,20 +7,18 @@ from typing import Any
 
 from traindx import messages
 from traindx.core.findings import Evidence, Judged, Report
-from traindx.core.recording import EVENTS, METRICS
 from traindx.core.text import EMPTY, Text, number, same
 from traindx.errors import UsageError, reason
 from traindx.figures import Chart
 from traindx.figures.run import Noted, compared, readings
 from traindx.reporters.exam_words import VERDICTS
-from traindx.runs import exams, notes, showing
+from traindx.runs import exams, kept, notes, showing
 from traindx.runs.comparing import mapping, rows_of
-from traindx.runs.curves import Curves, curves_of
+from traindx.runs.curves import Curves
 from traindx.runs.reading import Run, is_number, read_json, runs_in
 from traindx.studio import describing
 from traindx.studio.describing import JSON, pair, plain
 
-MOST_BYTES = 64 * 2**20  # of a recording that is judged anew; above, what its report says stands
 CHUNK = 2**23  # bytes of metrics that are read at once
 LONGEST = 2000  # letters of a line of the conclusion
 PAGES = 20  # of one run
@@ -69,9 +67,9 @@ def figures(series: Mapping[str, Sequence[tuple[int, float]]], noted: Sequence[N
 def page(runs_dir: Path, name: str) -> JSON:
     """Everything about one run except for the curves of a large one, which come as they are read."""
     run = run_named(runs_dir, name)
-    curves = Curves(run.path)
+    curves = kept.opened(run.path)
     curves.read(CHUNK)
-    large = _size(run) > MOST_BYTES
+    large = run.is_large
     report = Report() if large else _judged(run)
     written = read_json(run.path / "report.json")
     exam = exams.exam_of(run, runs_dir)
@@ -79,7 +77,7 @@ def page(runs_dir: Path, name: str) -> JSON:
     found = _from_report(written) if large else [_finding(judged, report, run) for judged in report.findings]
     for finding in found:
         finding["proof"] = _tried(proved[finding["rule"]]) if finding["rule"] in proved else None
-    remarks = [*run.remarks(), *([TOO_LARGE.fill(size=_size(run) >> 20)] if large else report.remarks)]
+    remarks = [*run.remarks(), *([TOO_LARGE.fill(size=run.size >> 20)] if large else report.remarks)]
     if large and curves.lost:
         remarks.append(BROKEN_LINES.fill(count=curves.lost))
     state = _status(run, curves)
@@ -88,10 +86,6 @@ def page(runs_dir: Path, name: str) -> JSON:
     return {**said, "findings": found, "refuted": [_tried(one) for one in exams.withdrawn(written, exam)],
             "exam": _exam(exam, {finding["rule"] for finding in found}), "figures": figures(curves.series, _noted(found)),
             "read": curves.share, "steps": curves.steps}
-
-
-def _size(run: Run) -> int:
-    return sum((run.path / file).stat().st_size for file in (EVENTS, METRICS) if (run.path / file).is_file())
 
 
 def _status(run: Run, curves: Curves) -> str:
@@ -194,7 +188,7 @@ class Live:
 
     def __init__(self, runs_dir: Path, name: str) -> None:
         self.run = run_named(runs_dir, name)
-        self.curves = Curves(self.run.path)
+        self.curves = kept.opened(self.run.path)
         self.over = self.up_to_date = False
         self._said = ""
 
@@ -242,8 +236,6 @@ def checklist(runs_dir: Path, name: str) -> JSON:
     from traindx.checklist import words as said
     from traindx.checklist.evidence import gather
     run = run_named(runs_dir, name)
-    if _size(run) > MOST_BYTES:
-        raise UsageError(TOO_LARGE.fill(size=_size(run) >> 20))
     items = judging.judge(gather(run, runs_dir))
     return plain({"tally": judging.tally(items), "items": [
         {"item": item.item, "group": said.GROUPS.get(item.item), "title": item.title, "state": item.state, "said": said.STATES[item.state],
@@ -269,10 +261,9 @@ def comparison(runs_dir: Path, names: Sequence[str]) -> JSON:
     runs = [run_named(runs_dir, name) for name in dict.fromkeys(names)]
     if len(runs) < 2:
         raise UsageError(COMPARE_TWO)
-    pictures = [describing.figure(chart) for chart in compared({run.name: curves_of(run.path) for run in runs})]
-    small = all(_size(run) <= MOST_BYTES for run in runs)
-    changes = diff(runs[0], runs[1]) if small else {}
+    pictures = [describing.figure(chart) for chart in compared({run.name: run.measured.series for run in runs})]
+    changes = diff(runs[0], runs[1])
     rows = [[pair(showing.TITLES[section]), name, *map(showing.value_text, both)] for section in showing.TITLES if section != "curves"
-            for name, both in changes.get(section, {}).items()]
-    said = [pair(text) for text in showing.sentences(runs, *groups(runs))] if small else []
+            for name, both in changes[section].items()]
+    said = [pair(text) for text in showing.sentences(runs, *groups(runs))]
     return {"runs": [run.name for run in runs], "figures": pictures, "sentences": said, "changes": rows}
