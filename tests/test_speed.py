@@ -1,6 +1,7 @@
 """``traindx speed`` without timing anything: statistics, verdicts, the search, findings and reports, on numbers that were recorded or made up."""
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import random
@@ -12,7 +13,22 @@ from traindx.cli import main
 from traindx.core.amounts import duration
 from traindx.core.codec import decode, encode
 from traindx.core.observed import Site
-from traindx.core.speed import SHARES, Baseline, BatchPoint, Change, Interval, Load, SpeedReport, Spent
+from traindx.core.speed import (
+    DEVICE,
+    IDLE,
+    KINDS,
+    SHARES,
+    Baseline,
+    BatchPoint,
+    Change,
+    DeviceTime,
+    Interval,
+    Load,
+    Operator,
+    Profiled,
+    SpeedReport,
+    Spent,
+)
 from traindx.core.text import Text, same
 from traindx.reporters import speed as terminal
 from traindx.reporters import speed_html
@@ -336,6 +352,8 @@ def a_report():
                           load=QUIET, diff=same("+ DataLoader(..., num_workers=2)"), seconds=(0.1, 0.07))]
     report.compute = [result_of(fused, answer_for("fused", 0.1, 0.08), [[1.0, 0.9]], False), result_of(larger, answer_for(
         "larger-batch", 0.1, 0.1), [], False), Change("bf16", same("bf16"), why=Text("not tried: none", "没试：没有"))]
+    report.profiled = Profiled(8, 0.12, {**dict.fromkeys(KINDS, 0.0), "operators": 0.7, "gaps": 0.3}, (
+        Operator("aten::convolution_backward", 0.31, 6.0), Operator("autograd::engine::evaluate_function: ConvolutionBackward0", 0.2, 6.0)))
     report.remarks, report.seconds = [Text("A remark.", "一句话。")], 61.0
     return report
 
@@ -351,11 +369,21 @@ for _ in range(100000):
 """
 
 
+def on_a_gpu():
+    report = a_report()
+    gpu = DeviceTime({"computing": 0.12, "copying": 0.03, "idle": 0.85}, {"launch": 0.8, "sync": 0.02, "input": 0.02, "transfer": 0.01},
+                     {"HtoD": 0.03, "DtoH": 0.0, "DtoD": 0.0}, 1536.0, 2.1e-6, 1540.0, 0.008)
+    report.profiled = dataclasses.replace(report.profiled, device=gpu)
+    return report
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_report_fits_eighty_columns(language):
-    text = terminal.render(a_report(), language)
+@pytest.mark.parametrize("made", [a_report, on_a_gpu])
+def test_the_report_fits_eighty_columns(language, made):
+    text = terminal.render(made(), language)
     assert all(width(line) <= 80 for line in text.splitlines()), [line for line in text.splitlines() if width(line) > 80]
-    for words in ("320", "1,234,567", "num_workers=2", "fused=True", "train.py:31", "speed/input-bound"):
+    assert ("80%" in text and "1,536" in text) == (made is on_a_gpu)
+    for words in ("320", "1,234,567", "torch.profiler", "aten::convolution_backward", "num_workers=2", "fused=True", "train.py:31", "speed/input-bound"):
         assert words in text
     assert ("faster" in text and "input-bound" in text) if language == "en" else ("更快" in text and "卡在数据" in text)
 
@@ -369,13 +397,18 @@ def test_the_json_keeps_its_contract():
     assert faster.keys() >= {"change", "ratio", "interval", "pairs", "won", "loss_same", "verdict"}
     assert (faster["change"], faster["ratio"], faster["interval"], faster["verdict"]) == ("num_workers=2", 1.4, [1.3, 1.5], "faster")
     assert decode(Site, found["findings"][0]["where"]).line == 9
+    profiled = json.loads(terminal.render_json(on_a_gpu(), "en"))["torch_profiler"]
+    assert profiled["measured"] and list(profiled["shares"]) == list(KINDS) and profiled["operators"][0]["calls"] == 6.0
+    assert list(profiled["device"]["shares"]) == list(DEVICE) and list(profiled["device"]["idle"]) == list(IDLE)
+    silent = json.loads(terminal.render_json(SpeedReport("x.py", profiled=Profiled(why=same("of the test"))), "en"))
+    assert silent["torch_profiler"] == {"measured": False, "why": "of the test"}
     empty = json.loads(terminal.render_json(SpeedReport("x.py"), "zh"))
-    assert empty["verdict"] == "not-measured" and empty["baseline"] is None and empty["shares"]["input"] is None
+    assert empty["verdict"] == "not-measured" and empty["baseline"] is None and empty["torch_profiler"] is None and empty["shares"]["input"] is None
 
 
 def test_the_page_draws_shares_lines_curve_and_intervals():
     page = speed_html.render(a_report(), "zh")
-    assert page.count("<svg") == 5 and "卡在数据" in page and "num_workers=2" in page and "@@" not in page and "http" not in page.replace(
+    assert page.count("<svg") == 6 and speed_html.render(on_a_gpu(), "zh").count("<svg") == 7 and "卡在数据" in page and "num_workers=2" in page and "@@" not in page and "http" not in page.replace(
         "http://www.w3.org", "")
     assert "<svg" not in speed_html.render(SpeedReport("x.py"), "en").partition("<body")[2]
 

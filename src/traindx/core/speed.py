@@ -12,6 +12,9 @@ Bottleneck = Literal["input-bound", "overhead-bound", "sync-bound", "compute-bou
 Outcome = Literal["faster", "slower", "no-clear-difference"]
 SHARES = ("input", "host", "sync", "transfer", "compute", "optimizer", "logging")
 COMPUTE = ("forward", "loss", "backward")  # the phases that make up "compute"
+KINDS = ("input", "operators", "launch", "optimizer", "copies", "reads", "gaps")  # of the host's time, by torch.profiler
+DEVICE = ("computing", "copying", "idle")
+IDLE = ("launch", "sync", "input", "transfer")  # what a device that has nothing to do waits for
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,41 @@ class BatchPoint:
     step_seconds: float
 
 
+@dataclass(frozen=True)
+class Operator:
+    """An operator with the share of a step that is its own, without the operators it calls; ``calls`` a step."""
+
+    name: str
+    share: float
+    calls: float
+
+
+@dataclass(frozen=True)
+class DeviceTime:
+    """Of a GPU, in shares of a step without the profiler: ``shares`` by DEVICE, ``idle`` by its causes (together the idle share),
+    ``copies`` by direction, behind which nothing computes. Seconds: of one kernel on average, and of a step's launches."""
+
+    shares: dict[str, float]
+    idle: dict[str, float]
+    copies: dict[str, float]
+    kernels: float = 0.0
+    kernel_seconds: float = 0.0
+    launches: float = 0.0
+    launch_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What torch.profiler says of some steps; a step took ``step_seconds`` under it. Where it said nothing, ``why``."""
+
+    steps: int = 0
+    step_seconds: float = 0.0
+    shares: dict[str, float] = field(default_factory=dict)  # of the host's time, by KINDS
+    operators: tuple[Operator, ...] = ()
+    device: DeviceTime | None = None
+    why: Text = EMPTY
+
+
 @dataclass
 class SpeedReport:
     """What ``traindx speed`` says, in the order in which it was asked: baseline, bottleneck, data, compute."""
@@ -120,6 +158,7 @@ class SpeedReport:
     elasticity: float | None = None  # of the step's time in the batch
     batch_curve: list[BatchPoint] = field(default_factory=list)
     ops: int | None = None  # operations a step
+    profiled: Profiled | None = None
     findings: list[Judged] = field(default_factory=list)
     data: list[Change] = field(default_factory=list)
     compute: list[Change] = field(default_factory=list)

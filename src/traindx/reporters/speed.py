@@ -10,7 +10,7 @@ from typing import Any
 from traindx import __version__, messages
 from traindx.core.amounts import duration, rate
 from traindx.core.findings import Judged, Report
-from traindx.core.speed import SHARES, Baseline, Change, Interval, SpeedReport, Spent
+from traindx.core.speed import IDLE, KINDS, SHARES, Baseline, Change, DeviceTime, Interval, Profiled, SpeedReport, Spent
 from traindx.core.text import EMPTY, Language, Text, number
 from traindx.reporters.json import finding_as_json
 from traindx.reporters.layout import cut, pad, printable, width, wrap, wrap_code
@@ -43,6 +43,22 @@ TOKENS = Text(", {tokens} tokens/s", "、{tokens} 个词元")
 HARDWARE = Text("{hardware}, {threads} thread{threads:|s}, {precision}", "{hardware}，{threads} 个线程，{precision}")
 BATCH = Text(", batch {batch}", "，batch {batch}")
 MODEL = Text(", {model} with {parameters} parameter{parameters:|s}", "，{model}，{parameters} 个参数")
+PROFILED = Text("By torch.profiler: {steps} step{steps:|s} of {profiled} under it, {bare} without (measured)",
+                "torch.profiler：{steps} 步，开着它每步 {profiled}，不开 {bare}（实测）")
+NOT_PROFILED = Text("By torch.profiler: not measured, for {why}.", "torch.profiler：没测到。{why}。")
+KIND = {"input": SHARE["input"], "operators": Text("operators", "算子"), "launch": Text("CUDA calls (launches)", "CUDA 调用（启动 kernel）"),
+        "optimizer": SHARE["optimizer"], "copies": Text("copies", "拷贝"), "reads": Text("reading values, waiting", "读数值、等待"),
+        "gaps": Text("between operators (Python)", "算子之间（Python）")}
+OPERATORS = Text("Operators with the most time of their own", "自身用时最多的算子")
+CALLS = Text("{name}, {calls} a step", "{name}，每步 {calls} 次")
+ON_GPU = Text("On the GPU, of a step without torch.profiler", "GPU 上，占不开 torch.profiler 时每步的比例")
+GPU = {"computing": Text("computing", "计算"), "copying": Text("copying, nothing computes", "只在拷贝"),
+       "launch": Text("idle: no operation is queued yet", "空闲：下一个算子还没排上"),
+       "sync": Text("idle: after the program waited for it", "空闲：程序刚等过它的结果"),
+       "input": Text("idle: a batch is being fetched", "空闲：在取 batch"),
+       "transfer": Text("idle: waiting for a copy to it", "空闲：在等往 GPU 的拷贝")}
+KERNELS = Text("{kernels} kernels a step, {each} each on average; launching them takes the program {launching} a step.",
+               "每步 {kernels} 个 kernel，平均每个 {each}；程序启动它们每步花 {launching}。")
 LINES = Text("Lines that take most of a step (sampled)", "最花时间的行（采样）")
 INPUT_LINES = Text("Inside the fetching (sampled; shares of it)", "取数据内部（采样，占取数据的比例）")
 IN = Text(" in {name}", "，在 {name} 里")
@@ -86,6 +102,27 @@ def setting_text(baseline: Baseline) -> Text:
 def ratio_text(interval: Interval) -> Text:
     shown = {"ratio": f"{interval.ratio:.2f}", "low": f"{interval.low:.2f}", "high": f"{interval.high:.2f}"}
     return RATIO.fill(**shown, won=interval.won, pairs=interval.pairs)
+
+
+def profiled_text(profiled: Profiled, baseline: Baseline | None) -> Text:
+    if profiled.why != EMPTY:
+        return NOT_PROFILED.fill(why=profiled.why)
+    bare = duration(baseline.step_seconds) if baseline is not None else "?"
+    return PROFILED.fill(steps=profiled.steps, profiled=duration(profiled.step_seconds), bare=bare)
+
+
+def operators_of(profiled: Profiled, most: int = 4) -> list[tuple[float, Text]]:
+    """Those of 1 % of a step or more."""
+    return [(one.share, CALLS.fill(name=one.name, calls=number(one.calls))) for one in profiled.operators[:most] if one.share >= 0.01]
+
+
+def gpu_shares(gpu: DeviceTime) -> dict[str, float]:
+    """Computing, copying, and the causes of being idle: together a step."""
+    return {"computing": gpu.shares["computing"], "copying": gpu.shares["copying"], **{cause: gpu.idle[cause] for cause in IDLE}}
+
+
+def kernels_text(gpu: DeviceTime) -> Text:
+    return KERNELS.fill(kernels=f"{gpu.kernels:,.0f}", each=duration(gpu.kernel_seconds), launching=duration(gpu.launch_seconds))
 
 
 def load_text(change: Change) -> Text:
@@ -145,6 +182,7 @@ class _Page:
         yield from self._spent(LINES, [line for line in report.lines if line.share >= 0.03][:MOST], named=True)
         if report.shares.get("input", 0.0) >= 0.05:
             yield from self._spent(INPUT_LINES, [line for line in report.input_lines if line.share >= 0.03][:MOST], named=False)
+        yield from self._profiled()
         findings = Findings(Report(), self.language, self.style, self.columns)
         for count, judged in enumerate(report.findings, 1):
             yield ""
@@ -152,13 +190,30 @@ class _Page:
 
     def _shares(self) -> Iterator[str]:
         shares = self.report.shares
-        names = {name: self.say(SHARE[name]) for name in SHARES}
-        room = max(map(width, names.values())) + 4
         step = self.report.baseline.step_seconds if self.report.baseline else 0.0
-        for name in SHARES if shares else ():
-            share = shares[name]
+        yield from self._bars({name: shares[name] for name in SHARES} if shares else {}, SHARE, step)
+
+    def _bars(self, shares: dict[str, float], names: dict[str, Text], step: float) -> Iterator[str]:
+        room = max((width(self.say(text)) for text in (*SHARE.values(), *names.values())), default=0) + 4
+        for name, share in shares.items():
             bar = "█" * round(BAR * share)
-            yield f"  {pad(names[name], room)}{share:>5.0%} {duration(share * step):>9}  {bar}".rstrip()
+            yield f"  {pad(self.say(names[name]), room)}{share:>5.0%} {duration(share * step):>9}  {bar}".rstrip()
+
+    def _profiled(self) -> Iterator[str]:
+        """What is less than half a percent is left out."""
+        found = self.report.profiled
+        if found is None:
+            return
+        yield ""
+        yield from self.wrapped(profiled_text(found, self.report.baseline))
+        yield from self._bars({name: found.shares[name] for name in KINDS if found.shares.get(name, 0.0) >= 0.005}, KIND, found.step_seconds)
+        if found.device is not None and self.report.baseline is not None:
+            yield from self.wrapped(ON_GPU)
+            yield from self._bars(gpu_shares(found.device), GPU, self.report.baseline.step_seconds)
+            yield from self.wrapped(kernels_text(found.device))
+        if shown := operators_of(found):
+            yield "  " + self.style.strong(self.say(OPERATORS))
+            yield from (cut(f"  {share:>4.0%}  {self.say(text)}", self.columns) for share, text in shown)
 
     def _spent(self, title: Text, lines: list[Spent], named: bool) -> Iterator[str]:
         if not lines:
@@ -212,6 +267,7 @@ def document(report: SpeedReport, language: Language = "en") -> dict[str, Any]:
         "schema": 1, "traindx": __version__, "script": report.subject, "language": language, "baseline": _baseline(report.baseline),
         "shares": {name: report.shares.get(name) for name in SHARES}, "phases": report.phases, "verdict": report.verdict, "why": say(report.why),
         "held": _interval(report.held), "elasticity": report.elasticity, "operations": report.ops,
+        "torch_profiler": _profiled(report.profiled, say),
         "batch_curve": [dataclasses.asdict(point) for point in report.batch_curve],
         "lines": [_spent(line) for line in report.lines], "input_lines": [_spent(line) for line in report.input_lines],
         "findings": [_finding(judged, language) for judged in report.findings],
@@ -225,6 +281,17 @@ def _baseline(baseline: Baseline | None) -> dict[str, Any] | None:
     if baseline is None:
         return None
     return {"samples_per_second": baseline.samples_per_second, "tokens_per_second": baseline.tokens_per_second, **dataclasses.asdict(baseline)}
+
+
+def _profiled(found: Profiled | None, say: Any) -> dict[str, Any] | None:
+    """Shares of the host's time under it, of operators their own; ``device``: of a step without it."""
+    if found is None:
+        return None
+    if found.why != EMPTY:
+        return {"measured": False, "why": say(found.why)}
+    device = dataclasses.asdict(found.device) if found.device else None
+    return {"measured": True, "steps": found.steps, "step_seconds": found.step_seconds, "shares": found.shares,
+            "operators": [dataclasses.asdict(one) for one in found.operators], "device": device}
 
 
 def _interval(interval: Interval | None) -> dict[str, Any] | None:

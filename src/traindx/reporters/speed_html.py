@@ -6,7 +6,7 @@ from html import escape
 
 from traindx import __version__, messages
 from traindx.core.amounts import duration, percent
-from traindx.core.speed import SHARES, BatchPoint, Change, SpeedReport, Spent
+from traindx.core.speed import KINDS, SHARES, BatchPoint, Change, Profiled, SpeedReport, Spent
 from traindx.core.text import EMPTY, Language, Text
 from traindx.reporters import speed
 from traindx.reporters.html import PAGE, both, place
@@ -14,11 +14,16 @@ from traindx.reporters.html import PAGE, both, place
 COLOURS = {"input": "#1769aa", "host": "#a15c00", "sync": "#c4241a", "transfer": "#6b4fbb", "compute": "#1a7f37", "optimizer": "#0e7490",
            "logging": "#667085"}
 PHASE_COLOURS = {**COLOURS, "forward": "#1a7f37", "loss": "#1a7f37", "backward": "#14532d", "evaluation": "#999999"}
+KIND_COLOURS = {"input": COLOURS["input"], "operators": COLOURS["compute"], "launch": "#8a6d1a", "optimizer": COLOURS["optimizer"],
+                "copies": COLOURS["transfer"], "reads": COLOURS["sync"], "gaps": COLOURS["host"]}
+GPU_COLOURS = {"computing": COLOURS["compute"], "copying": COLOURS["transfer"], "launch": "#c9a227", "sync": COLOURS["sync"],
+               "input": COLOURS["input"], "transfer": "#b9a7e6"}
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 760, 240, 70, 30, 14, 20
 ROW = 26
 CURVE = Text("A step against the batch", "每步用时随 batch 的变化")
 LINEAR = Text("in proportion to the batch", "与 batch 成正比")
 TRIALS = Text("Trials", "各项尝试")
+PROFILER = Text("By torch.profiler", "torch.profiler 的测量")
 SHARES_TITLE = Text("Where the time of a step goes", "每步的时间花在哪里")
 NOW, FASTER_IS = Text("as it is", "原样"), Text("right of the line is faster", "线的右边是更快")
 DESCRIBED = Text("Speed with each change, relative to the program as it is, with 95 % intervals.",
@@ -43,7 +48,10 @@ def _body(report: SpeedReport) -> Iterator[str]:
         yield f'<p class="remark">{both(speed.setting_text(report.baseline))}</p>'
     yield f"<h2>{both(speed.BOTTLENECK.fill(verdict=speed.VERDICT[report.verdict]))}</h2><p>{both(report.why)}</p>"
     if report.shares:
-        yield f"<h3>{both(SHARES_TITLE)}</h3><figure>{shares_bar(report.shares)}</figure>"
+        shares = {name: report.shares.get(name, 0.0) for name in SHARES}
+        yield f"<h3>{both(SHARES_TITLE)}</h3><figure>{shares_bar(shares, speed.SHARE, COLOURS, SHARES_TITLE)}</figure>"
+    if report.profiled is not None:
+        yield from _profiled(report, report.profiled)
     if report.lines:
         yield f"<h3>{both(speed.LINES)}</h3><figure>{flames(report.lines)}</figure>"
     if report.input_lines and report.shares.get("input", 0.0) >= 0.05:
@@ -56,17 +64,27 @@ def _body(report: SpeedReport) -> Iterator[str]:
     yield f"<footer>traindx {__version__}</footer>"
 
 
-def shares_bar(shares: dict[str, float]) -> str:
+def shares_bar(shares: dict[str, float], names: dict[str, Text], colours: dict[str, str], title: Text) -> str:
     """One bar, cut by share, with its legend."""
     at, parts = 0.0, []
-    for name in SHARES:
-        share = shares.get(name, 0.0)
-        parts.append(f'<rect x="{at * WIDTH:.1f}" y="0" width="{share * WIDTH:.1f}" height="34" fill="{COLOURS[name]}">'
-                     f"<title>{escape(speed.SHARE[name].en)} {percent(share)}</title></rect>")
+    for name, share in shares.items():
+        parts.append(f'<rect x="{at * WIDTH:.1f}" y="0" width="{share * WIDTH:.1f}" height="34" fill="{colours[name]}">'
+                     f"<title>{escape(names[name].en)} {percent(share)}</title></rect>")
         at += share
-    legend = " ".join(f'<span style="color:{COLOURS[name]}">■</span> {both(speed.SHARE[name])} {percent(shares.get(name, 0.0))}'
-                      for name in SHARES)
-    return f'<svg viewBox="0 0 {WIDTH} 34" role="img" aria-label="{escape(SHARES_TITLE.en)}">{"".join(parts)}</svg><p>{legend}</p>'
+    legend = " ".join(f'<span style="color:{colours[name]}">■</span> {both(names[name])} {percent(share)}' for name, share in shares.items())
+    return f'<svg viewBox="0 0 {WIDTH} 34" role="img" aria-label="{escape(title.en)}">{"".join(parts)}</svg><p>{legend}</p>'
+
+
+def _profiled(report: SpeedReport, found: Profiled) -> Iterator[str]:
+    title = speed.profiled_text(found, report.baseline)
+    yield f"<h3>{both(PROFILER)}</h3><p>{both(title)}</p>"
+    if found.shares:
+        shares = {name: found.shares[name] for name in KINDS}
+        rows = "".join(f"<li>{percent(share)} {both(text)}</li>" for share, text in speed.operators_of(found, 12))
+        yield f"<figure>{shares_bar(shares, speed.KIND, KIND_COLOURS, PROFILER)}</figure><p>{both(speed.OPERATORS)}</p><ul>{rows}</ul>"
+    if found.device is not None:
+        yield (f"<h4>{both(speed.ON_GPU)}</h4><figure>{shares_bar(speed.gpu_shares(found.device), speed.GPU, GPU_COLOURS, speed.ON_GPU)}"
+               f"</figure><p>{both(speed.kernels_text(found.device))}</p>")
 
 
 def flames(lines: Sequence[Spent], most: int = 12) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from traindx.core.amounts import percent
-from traindx.core.speed import BatchPoint, Change, SpeedReport
+from traindx.core.speed import BatchPoint, Change, Profiled, SpeedReport
 from traindx.core.text import EMPTY, Text, number
 from traindx.core.trials import Condition, Program
 from traindx.engine.processes import cores, free_memory
@@ -15,7 +15,7 @@ from traindx.speed import load
 from traindx.speed.asking import Answer, Asker
 from traindx.speed.changes import NOT_TRIED, TIME_UP, Candidate, candidates, no_verdict, result_of
 from traindx.speed.findings import findings_of
-from traindx.speed.reading import baseline_of, lines_of, measured_of
+from traindx.speed.reading import baseline_of, lines_of, measured_of, profiled_of
 from traindx.speed.statistics import interval_of, median, outcome_of, ratios_of
 from traindx.speed.verdict import elasticity_of, judge
 
@@ -31,6 +31,7 @@ WORKER_BYTES = 200 << 20  # that a worker may take (rule of thumb)
 
 LOOKING = Text("timing the program as it is", "按原样计时")
 CURVE = Text("the same batch, larger", "同一个 batch，逐步加大")
+TRACING = Text("some steps under torch.profiler", "在 torch.profiler 下跑几步")
 INSIDE = Text("fetching in one process, line by line", "在一个进程里逐行看取数据")
 SEARCHING = Text("settings of the loader", "loader 的设置")
 TRYING = Text("trying {what}", "尝试：{what}")
@@ -103,7 +104,7 @@ class Speeding:
     def diagnose(self) -> Answer:
         """Raises UsageError where no step was seen."""
         variants = {HELD: Condition("hold_batch"), "unlogged": Condition("skip_logging"), "unread": Condition("skip_reads")}
-        answer = self.ask(LOOKING, {"kind": "profile"}, variants)
+        answer = self.ask(LOOKING, {"kind": "profile", "trace": True}, variants)
         baseline = baseline_of(answer)
         if baseline is None:
             raise UsageError(self._failure(answer))
@@ -113,6 +114,7 @@ class Speeding:
         if profile is None:
             report.why = NOT_APART.fill(steps=_seen(answer, "steps"), how=self._how(answer))
             return answer
+        report.profiled = self._profiled(answer)
         if judge(measured_of(answer))[0] == "compute-bound" or measured_of(answer).small:
             self._curve(profile)
         seen = measured_of(answer, report.elasticity)
@@ -128,6 +130,13 @@ class Speeding:
         if any(judged.rule == "memory/graph-kept" for judged in report.findings):
             report.remarks.insert(0, GROWS)
         return answer
+
+    def _profiled(self, answer: Answer) -> Profiled:
+        """Of a run of its own, where the program was over before its turn."""
+        if "torch" not in answer.facts and answer.ended == "script" and not answer.error and answer.seconds < self.asker.seconds:
+            again = self.ask(TRACING, {"kind": "trace", "rounds": 0}, {})
+            answer.facts |= {name: again.facts[name] for name in ("torch",) if name in again.facts}
+        return profiled_of(answer) or Profiled(why=self._how(answer))
 
     def _how(self, answer: Answer) -> Text:
         """How a run ended before all was timed."""

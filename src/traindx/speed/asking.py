@@ -16,7 +16,7 @@ from traindx.speed.load import Watch
 Json = Any
 PERFORMER = "traindx.perform.timing:perform"
 TIMING = "traindx.perform.timing"
-WARM = tuple(f"{TIMING}.{name}" for name in ("clock", "conductor", "facts", "operations", "plans", "profile", "sampler", "taps"))
+WARM = tuple(f"{TIMING}.{name}" for name in ("clock", "conductor", "facts", "operations", "plans", "profile", "sampler", "taps", "tracing"))
 STEPS = 10**9
 SHARE = 0.8  # of the free memory that a run may use
 AGAIN = 3  # runs of a program that ends before all is timed

@@ -6,7 +6,8 @@ from typing import Any
 
 from traindx.core.codec import decode
 from traindx.core.observed import Site
-from traindx.core.speed import COMPUTE, Baseline, Spent
+from traindx.core.speed import COMPUTE, KINDS, Baseline, DeviceTime, Operator, Profiled, Spent
+from traindx.core.text import Text
 from traindx.speed.asking import Answer
 from traindx.speed.statistics import interval_of, median, quantile, ratios_of
 from traindx.speed.verdict import Measured
@@ -40,7 +41,7 @@ def measured_of(answer: Answer, elasticity: float | None = None) -> Measured:
     return Measured(len(profile["step_seconds"]), seconds_of(profile), gains["held"], gains["unread"], gains["unlogged"], elasticity,
                     sum(operations.get("by_phase", {}).get(name, 0.0) for name in (*COMPUTE, "optimizer", "host")) or None,
                     operations.get("elements"), (answer.facts.get("program") or {}).get("device") or "cpu",
-                    operations.get("call_seconds"), growth_of(profile))
+                    operations.get("call_seconds"), growth_of(profile), _device_time(answer))
 
 
 def seconds_of(profile: Json) -> dict[str, float]:
@@ -51,6 +52,44 @@ def seconds_of(profile: Json) -> dict[str, float]:
     outside = min(host - logged, (profile.get("operations") or {}).get("outside_seconds", 0.0))
     return {"input": phases["input"], "host": host - logged - outside, "sync": phases["sync"], "transfer": phases["transfer"],
             "compute": sum(phases[name] for name in COMPUTE) + outside, "optimizer": phases["optimizer"], "logging": phases["logging"] + logged}
+
+
+def _device_time(answer: Answer) -> DeviceTime | None:
+    profiled = profiled_of(answer)
+    return profiled.device if profiled is not None else None
+
+
+def profiled_of(answer: Answer) -> Profiled | None:
+    """Of torch.profiler; None where it was not reached."""
+    found = answer.facts.get("torch")
+    if found is None:
+        return None
+    if "why" in found:
+        return Profiled(why=decode(Text, found["why"]))
+    seconds = found["seconds"]
+    host = sum(found["kinds"].values()) or 1.0
+    operators = tuple(Operator(one["name"], one["seconds"] / host, one["calls"]) for one in found["operators"])
+    bare = answer.facts.get("bare") or []
+    device = device_of(found["device"], seconds, median(bare) if bare else seconds) if found["device"] else None
+    return Profiled(found["steps"], seconds, {name: found["kinds"][name] / host for name in KINDS}, operators, device)
+
+
+def device_of(found: Json, profiled: float, bare: float) -> DeviceTime:
+    """Shares of a step without the profiler. That one delays the host and hardly the kernels: what it adds to a step is taken from the times
+    without work, from waiting for launches first."""
+    busy = found["computing"] + found["copying"]
+    step = max(bare, busy)
+    idle = dict(found["idle"])
+    added = max(sum(idle.values()) - (step - busy), 0.0) if profiled > bare else 0.0
+    launching = min(added, idle["launch"])
+    idle["launch"] -= launching
+    left = sum(idle.values())
+    scale = 1 - (added - launching) / left if left else 1.0
+    step = busy + scale * left or 1.0
+    return DeviceTime({"computing": found["computing"] / step, "copying": found["copying"] / step, "idle": scale * left / step},
+                      {cause: scale * seconds / step for cause, seconds in idle.items()},
+                      {way: seconds / step for way, seconds in found["copies"].items()},
+                      found["kernels"], found["kernel_seconds"], found["launches"], found["launch_seconds"])
 
 
 def growth_of(profile: Json) -> tuple[int, int] | None:

@@ -5,13 +5,14 @@ import math
 from dataclasses import dataclass, field
 
 from traindx.core.amounts import duration, percent
-from traindx.core.speed import SHARES, Bottleneck, Interval
+from traindx.core.speed import SHARES, Bottleneck, DeviceTime, Interval
 from traindx.core.text import EMPTY, Text, number
 
 GAIN = 1.15  # what taking the input, logging or reads away must gain, to be what holds the step up
 SHARE = 0.30  # of the step, where it could not be taken away
 MOST = 0.5  # of the step on the host, between operations
 FLAT = 0.4  # elasticity below which a larger batch is nearly free
+IDLE = 0.3  # of a step in which a GPU does not compute, from which what it waits for holds the step up (rule of thumb)
 SMALL = {"cpu": 16_384, "cuda": 262_144}  # elements, below which an operation costs its call more than its arithmetic (rule of thumb)
 
 INPUT = Text("Steps are {ratio} times as fast when batches that were fetched before are given again (measured, {low} to {high}).",
@@ -34,6 +35,22 @@ SMALL_ONLY = Text("{ops} operations a step take {each} each (measured), on {elem
 GROWN = Text("The backward went through {first} node{first:|s} of the graph at first and through {last} later (measured): steps get longer "
              "by work that the training does not need.",
              "反向传播起初经过 {first} 个节点，后来是 {last} 个（实测）：步子变慢，多出来的计算训练并不需要。")
+DEVICE_WAITS = {
+    "input": Text("The GPU computes in {computing} of a step and waits for batches to be fetched in {share} of it (torch.profiler).",
+                  "GPU 只有 {computing} 的时间在计算，{share} 的时间在等取 batch（torch.profiler）。"),
+    "transfer": Text("The GPU computes in {computing} of a step; {share} of it goes into copies to the GPU that nothing hides (torch.profiler). "
+                     "pin_memory=True in the DataLoader and .to(device, non_blocking=True) let copies run beside the computing.",
+                     "GPU 只有 {computing} 的时间在计算；{share} 的时间花在往 GPU 的拷贝上，没有计算来掩盖（torch.profiler）。"
+                     "DataLoader 用 pin_memory=True，拷贝用 .to(device, non_blocking=True)，拷贝就能和计算同时进行。"),
+    "sync": Text("The GPU computes in {computing} of a step; in {share} of it it has run dry, because the program waited for its results "
+                 "before queueing more (torch.profiler).",
+                 "GPU 只有 {computing} 的时间在计算；{share} 的时间没活可干，因为程序先等它的结果，才去排后面的计算（torch.profiler）。"),
+    "launch": Text("The GPU computes in {computing} of a step and waits for its next operation in {share} of it: {kernels} operations a step "
+                   "take it {each} each, and the program does not queue them fast enough (torch.profiler).",
+                   "GPU 只有 {computing} 的时间在计算，{share} 的时间在等下一个算子：每步 {kernels} 个算子，GPU 平均只算 {each}，"
+                   "程序排得不够快（torch.profiler）。")}
+BUSY = Text("; the GPU computes in {computing} of a step (torch.profiler)", "；GPU 有 {computing} 的时间在计算（torch.profiler）")
+WAITS: dict[str, Bottleneck] = {"input": "input-bound", "transfer": "input-bound", "sync": "sync-bound", "launch": "overhead-bound"}
 COMPUTE = Text("{share} of a step is arithmetic (measured){elastic}.", "每步有 {share} 的时间在计算（实测）{elastic}。")
 ELASTIC = Text("; with a batch twice as large the same step takes {ratio} times as long", "；batch 加倍，同一步用时变成 {ratio} 倍")
 WEIGHTS = Text("; with a batch twice as large it takes only {ratio} times as long: the weights cost it, not the samples, and a larger batch is "
@@ -64,6 +81,7 @@ class Measured:
     device: str = "cpu"
     call: float | None = None  # seconds of an operation on one number, with its backward
     grown: tuple[int, int] | None = None  # nodes behind the loss, first and last, where they grow from step to step
+    gpu: DeviceTime | None = None  # by torch.profiler
 
     @property
     def step(self) -> float:
@@ -101,7 +119,7 @@ def judge(seen: Measured) -> tuple[Bottleneck, Text]:
     found = [(share, verdict) for share, verdict in candidates if verdict is not None]
     if found:
         return max(found, key=lambda one: one[0])[1]
-    return _grown(seen) or _small(seen) or _compute(seen)
+    return _grown(seen) or (_small(seen) if seen.gpu is None else _waiting(seen, seen.gpu)) or _compute(seen)
 
 
 Judged = tuple[Bottleneck, Text]
@@ -118,11 +136,12 @@ def _input(seen: Measured) -> Judged | None:
         if seen.held.low > GAIN and share > 1 - 1 / GAIN:
             return "input-bound", INPUT.fill(ratio=number(seen.held.ratio), low=number(seen.held.low), high=number(seen.held.high))
         return None
-    return ("input-bound", INPUT_SHARE.fill(share=percent(share))) if share > SHARE else None
+    return ("input-bound", INPUT_SHARE.fill(share=percent(share))) if share > SHARE and seen.gpu is None else None
 
 
 def _reads(seen: Measured) -> Judged | None:
-    if not _takes(seen.unread, seen.share("sync")):
+    """A read on a GPU waits for what computes anyway: where it could not be left out, what the GPU waits for tells more."""
+    if (seen.unread is None and seen.gpu is not None) or not _takes(seen.unread, seen.share("sync")):
         return None
     return "sync-bound", READS.fill(share=percent(seen.share("sync")), gain=_gain(seen.unread))
 
@@ -144,6 +163,8 @@ def _gain(gain: Interval | None) -> Text:
 
 def _host(seen: Measured) -> Judged | None:
     share = seen.share("host")
+    if seen.gpu is not None and seen.gpu.shares["computing"] > 1 - IDLE:
+        return None
     return ("overhead-bound", HOST.fill(share=percent(share))) if share > MOST else None
 
 
@@ -151,6 +172,20 @@ def _grown(seen: Measured) -> Judged | None:
     if seen.grown is None:
         return None
     return "overhead-bound", GROWN.fill(first=seen.grown[0], last=seen.grown[1])
+
+
+def _waiting(seen: Measured, gpu: DeviceTime) -> Judged | None:
+    """What a GPU waits for most, where it does so for long. What gained nothing when it was taken away is not it."""
+    computing = gpu.shares["computing"]
+    causes = {"input": gpu.idle["input"], "transfer": gpu.idle["transfer"] + gpu.copies["HtoD"],
+              "sync": gpu.idle["sync"] + gpu.copies["DtoH"], "launch": gpu.idle["launch"]}
+    tested = {"input": seen.held, "sync": seen.unread}
+    left = {cause: share for cause, share in causes.items() if tested.get(cause) is None}
+    cause = max(left, key=lambda name: left[name])
+    if 1 - computing < IDLE or left[cause] < IDLE / 2:
+        return None
+    said = {"computing": percent(computing), "share": percent(left[cause]), "kernels": round(gpu.kernels), "each": duration(gpu.kernel_seconds)}
+    return WAITS[cause], DEVICE_WAITS[cause].fill(**said)
 
 
 def _small(seen: Measured) -> Judged | None:
@@ -170,4 +205,6 @@ def _compute(seen: Measured) -> Judged:
     elastic = EMPTY
     if seen.elasticity is not None:
         elastic = (ELASTIC if seen.elasticity > FLAT else WEIGHTS).fill(ratio=number(2 ** seen.elasticity))
+    if seen.gpu is not None:
+        elastic = BUSY.fill(computing=percent(seen.gpu.shares["computing"])) + elastic
     return "compute-bound", COMPUTE.fill(share=percent(seen.share("compute") + seen.share("optimizer")), elastic=elastic)

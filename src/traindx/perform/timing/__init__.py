@@ -1,9 +1,10 @@
 """Runs one trial for its timings: ``trial.gauges[0].settings`` say which, ``trial.conditions`` are switched on and off by turns.
 
-Settings: ``variants`` (names of the conditions, in their order); ``kind``: ``profile``, ``pairs`` or ``search``; ``seconds`` for all of it;
-``first``: steps at the beginning under ``first_variant``, whose losses are told; ``groups`` of variants to be timed side by side, ``rounds``
-times, in blocks of ``block_seconds``; ``under``: a variant that is on for the whole profile. Facts sent: ``program``, ``first``, ``bare``,
-``profile``, ``blocks``, ``tried``, ``best``, ``states``, ``seen``.
+Settings: ``variants`` (names of the conditions, in their order); ``kind``: ``profile``, ``pairs``, ``search`` or ``trace``; ``seconds`` for
+all of it; ``first``: steps at the beginning under ``first_variant``, whose losses are told; ``groups`` of variants to be timed side by side,
+``rounds`` times, in blocks of ``block_seconds``; ``trace``: some steps under torch.profiler, after all else; ``under``: a variant that is on
+for the whole profile. Facts sent: ``program``, ``first``, ``bare``, ``profile``, ``blocks``, ``torch``, ``tried``, ``best``, ``states``,
+``seen``.
 """
 from __future__ import annotations
 
@@ -21,13 +22,14 @@ from traindx.interventions.tools.switched import Switched
 from traindx.perform import Performance, randomness
 from traindx.perform.timing import plans
 from traindx.perform.timing.clock import Clock
-from traindx.perform.timing.conductor import AS_WRITTEN, Block, Conductor, Plan
+from traindx.perform.timing.conductor import AS_WRITTEN, BARE, Block, Conductor, Plan
 from traindx.perform.timing.facts import Facts
 from traindx.perform.timing.growth import Growth
 from traindx.perform.timing.operations import Operations, call_seconds
 from traindx.perform.timing.profile import profile_of
 from traindx.perform.timing.sampler import Sampler
 from traindx.perform.timing.taps import Taps
+from traindx.perform.timing.tracing import Tracing
 
 
 def perform(trial: Trial, send: Send, folder: Path) -> None:
@@ -50,6 +52,7 @@ class Timing(Performance):
         self.clock = Clock(self.stage)
         self.growth = Growth(self.clock)
         self.taps = Taps(self.clock, stack)
+        self.tracing = Tracing(stack, self.folder)
         self.leader = Conductor(self.stage, self.variants, self._evaluated, self._mode, self.stop, self.job["seconds"])
         for part in (self.facts, self.clock, self.growth, self.leader):
             self.stage.add(part)
@@ -66,11 +69,13 @@ class Timing(Performance):
         return evaluated
 
     def _mode(self, mode: str, begins: bool) -> None:
-        if mode == "bare":
-            self.stage.active = not begins
-        elif mode == "look":
+        if mode in BARE:
+            self.stage.active = not (begins and self.stage.stepped)
+        if mode == "trace":
+            self.tracing.mark() if begins else self.tracing.unmark()
+        if mode == "look":
             self._look(begins)
-        elif mode == "count":
+        if mode == "count":
             self._count(begins)
 
     def _look(self, begins: bool) -> None:
@@ -110,7 +115,7 @@ class Timing(Performance):
         self._tell("first", {"losses": self.facts.losses, "seconds": seconds})
         self._tell("program", self.facts.told())
         self.epochs.on = bool(self.job.get("extend", True))
-        yield from {"profile": self._profile, "pairs": self._pairs, "search": self._search}[self.job["kind"]]()
+        yield from {"profile": self._profile, "pairs": self._pairs, "search": self._search, "trace": self._trace}[self.job["kind"]]()
         self._end()
 
     def _pairs(self) -> Plan:
@@ -135,6 +140,15 @@ class Timing(Performance):
         self._tell("profile", profile)
         if self.job["rounds"] and (asked := self._worth_it(profile)):
             yield from plans.groups(self.leader, asked, self.job["rounds"], self.job["block_seconds"], self._tell)
+        if self.job.get("trace"):
+            yield from self._trace(looked.mean, _operations_of(profile))
+
+    def _trace(self, step_seconds: float = 0.0, operations: float = 0.0) -> Plan:
+        """One step to warm the profiler up, and a handful that count."""
+        yield Block(AS_WRITTEN, 1, 0, "trace")
+        timed = yield Block(AS_WRITTEN, plans.steps_to_trace(step_seconds, operations), 0, "trace")
+        with self.stage.quiet():
+            self._tell("torch", self.tracing.result(len(timed.seconds)))
 
     def _worth_it(self, profile: dict[str, Any]) -> list[list[str]]:
         """What takes some part of the step is taken away, each alone."""
@@ -151,5 +165,11 @@ class Timing(Performance):
     def finish(self, ended: Any, error: str) -> None:
         if not self.ended and hasattr(self, "leader"):
             self._looking.close()
+            self.tracing.abandon()
             self._end()
         super().finish(ended, error)
+
+
+def _operations_of(profile: dict[str, Any]) -> float:
+    """Of a step; 0 where they were not counted."""
+    return sum(((profile["operations"] or {}).get("by_phase") or {}).values())

@@ -13,15 +13,16 @@ from traindx.interventions.tools.stage import Part, Stage
 from traindx.interventions.tools.switched import Switched
 
 AS_WRITTEN = ""
-Mode = Literal["plain", "bare", "look", "count"]
+Mode = Literal["plain", "bare", "look", "count", "trace"]
+BARE: tuple[Mode, ...] = ("bare", "trace")  # without our seams, where an optimizer tells the end of a step
 
 
 @dataclass(frozen=True)
 class Block:
     """``steps`` steps that count, after ``skip`` that do not, and more while they have taken less than ``seconds``, up to ``most``.
 
-    ``bare``: without any of our seams but the end of the step. ``look``: with the clock; it is made even where time is up. ``count``: with
-    operations counted.
+    ``bare``: without any of our seams but the end of the step. ``look``: with the clock. ``count``: with operations counted. ``trace``: bare,
+    under torch.profiler.
     """
 
     variant: str = AS_WRITTEN
@@ -44,7 +45,6 @@ class Timed:
 
 
 Plan = Generator[Block, Timed, None]
-LATEST = 1.0  # of the time allowed, by which the look may be late
 LONGEST = 5  # times the steps asked for, of a block whose steps are all spoilt by evaluations
 
 
@@ -84,7 +84,7 @@ class Conductor(Part):
 
     def _bare_tick(self, *_: Any) -> None:
         self._optimizer_steps += 1
-        if self.block.mode == "bare" and not self._done and not self.stage.active:
+        if self.block.mode in BARE and not self._done and not self.stage.active:
             self._tick()
 
     def _tick(self) -> None:

@@ -29,6 +29,16 @@ def look(variant: str, seconds: float, fewest: int) -> Generator[Block, Timed, T
     return (yield Block(variant, fewest, 1, "look", seconds, 500))
 
 
+TRACED = (2, 8)  # steps under torch.profiler, fewest and most
+TRACED_SECONDS, TRACED_OPERATIONS = 0.3, 10_000  # that are enough
+
+
+def steps_to_trace(step_seconds: float, operations: float) -> int:
+    """Few where a step is long or has many operations, for each is recorded."""
+    enough = min(TRACED_SECONDS / step_seconds if step_seconds else TRACED[1], TRACED_OPERATIONS / operations if operations else TRACED[1])
+    return max(TRACED[0], min(TRACED[1], math.ceil(enough)))
+
+
 def groups(leader: Conductor, asked: Sequence[Sequence[str]], rounds: int, seconds: float, send: Send, name: str = "blocks") -> Plan:
     """Blocks of the variants of each group next to each other, ``rounds`` times, in turned order each other time."""
     lengths = yield from _lengths(leader, asked, seconds)
