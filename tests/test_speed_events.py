@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import cuda_traces
 from cuda_traces import compute_bound, copy_bound, input_bound, launch_bound, recorded, sync_bound
 from traindx.core.speed import IDLE, KINDS, SHARES
+from traindx.perform.timing.plans import steps_to_trace
 from traindx.perform.timing.tracing import Tracing
 from traindx.speed.asking import Answer
 from traindx.speed.events import ANNOTATION, CALLS, length, read, summary, union, within, without
@@ -250,3 +251,9 @@ def test_a_profiler_that_cannot_start_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("traindx.perform.timing.tracing.profile", refused)
     found = traced(Training(), tmp_path)
     assert "no such activity" in found["why"]["en"] and "用不了" in found["why"]["zh"]
+
+
+@pytest.mark.parametrize(("seconds", "operations", "steps"), [
+    (0.001, 50, 8), (0.1, 50, 3), (30.0, 50, 2), (0.001, 4000, 3), (0.01, 12_000, 1), (0.1, 100_000, 0), (0.0, 0.0, 8)])
+def test_few_steps_are_recorded_where_each_is_long(seconds, operations, steps):
+    assert steps_to_trace(seconds, operations) == steps

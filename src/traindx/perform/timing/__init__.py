@@ -29,7 +29,7 @@ from traindx.perform.timing.operations import Operations, call_seconds
 from traindx.perform.timing.profile import profile_of
 from traindx.perform.timing.sampler import Sampler
 from traindx.perform.timing.taps import Taps
-from traindx.perform.timing.tracing import Tracing
+from traindx.perform.timing.tracing import TOO_MANY, Tracing
 
 
 def perform(trial: Trial, send: Send, folder: Path) -> None:
@@ -145,8 +145,12 @@ class Timing(Performance):
 
     def _trace(self, step_seconds: float = 0.0, operations: float = 0.0) -> Plan:
         """One step to warm the profiler up, and a handful that count."""
+        steps = plans.steps_to_trace(step_seconds, operations)
+        if not steps:
+            self._tell("torch", {"why": TOO_MANY.fill(count=round(operations))})
+            return
         yield Block(AS_WRITTEN, 1, 0, "trace")
-        timed = yield Block(AS_WRITTEN, plans.steps_to_trace(step_seconds, operations), 0, "trace")
+        timed = yield Block(AS_WRITTEN, steps, 0, "trace")
         with self.stage.quiet():
             self._tell("torch", self.tracing.result(len(timed.seconds)))
 

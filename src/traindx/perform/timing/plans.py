@@ -29,14 +29,16 @@ def look(variant: str, seconds: float, fewest: int) -> Generator[Block, Timed, T
     return (yield Block(variant, fewest, 1, "look", seconds, 500))
 
 
-TRACED = (2, 8)  # steps under torch.profiler, fewest and most
-TRACED_SECONDS, TRACED_OPERATIONS = 0.3, 10_000  # that are enough
+TRACED, TRACED_SECONDS = 8, 0.3  # steps under torch.profiler at most, and seconds that are enough
+TRACED_OPERATIONS, MOST_OPERATIONS = 10_000, 60_000  # that are enough, and of a step that are too many: each becomes some records
 
 
 def steps_to_trace(step_seconds: float, operations: float) -> int:
-    """Few where a step is long or has many operations, for each is recorded."""
-    enough = min(TRACED_SECONDS / step_seconds if step_seconds else TRACED[1], TRACED_OPERATIONS / operations if operations else TRACED[1])
-    return max(TRACED[0], min(TRACED[1], math.ceil(enough)))
+    """Few where a step is long or has many operations, but two where that can be; 0 where one has too many."""
+    if operations > MOST_OPERATIONS:
+        return 0
+    enough = min(TRACED_SECONDS / step_seconds if step_seconds else TRACED, TRACED_OPERATIONS / operations if operations else TRACED)
+    return max(2 if operations < TRACED_OPERATIONS else 1, min(TRACED, math.ceil(enough)))
 
 
 def groups(leader: Conductor, asked: Sequence[Sequence[str]], rounds: int, seconds: float, send: Send, name: str = "blocks") -> Plan:
