@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from contextlib import ExitStack
 
 import pytest
@@ -11,7 +12,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import cuda_traces
-from cuda_traces import compute_bound, copy_bound, input_bound, launch_bound, recorded, sync_bound
+from cuda_traces import BACKWARD, HOST, MAIN, compute_bound, copy_bound, input_bound, launch_bound, recorded, sync_bound
 from traindx.core.speed import IDLE, KINDS, SHARES
 from traindx.perform.timing.plans import steps_to_trace
 from traindx.perform.timing.tracing import Tracing
@@ -45,41 +46,76 @@ def test_spans_are_those_of_sets_of_whole_numbers():
 
 # -- a GPU --------------------------------------------------------------------------------------------------------------
 
+def painted(events, begin, end):
+    """Of every microsecond the events that are going on, the outermost first."""
+    found = [[] for _ in range(begin, end)]
+    for one in sorted(events, key=lambda one: (one["ts"], -one["dur"])):
+        for now in range(max(one["ts"], begin), min(one["ts"] + one["dur"], end)):
+            found[now - begin].append(one)
+    return found
+
+
 def naive(trace):
-    """Every microsecond of the last mark: what the GPU does, else what it waits for; and what the host does."""
+    """Every microsecond of the last mark: what the GPU does, else what it waits for."""
     events = [one for one in trace["traceEvents"] if one["ph"] == "X"]
     mark = max((one for one in events if one["name"].startswith("ProfilerStep#") and one["cat"] == ANNOTATION), key=lambda one: one["ts"])
     begin, end = mark["ts"], mark["ts"] + mark["dur"]
-    device = [one for one in events if one["cat"] in ("kernel", "gpu_memcpy")]
-    calls = [one for one in events if one["cat"] in CALLS]
-    fetches = [one for one in events if one["name"].startswith("enumerate(DataLoader)") and one["cat"] == ANNOTATION]
-    to_device = {one["args"]["correlation"] for one in device if "HtoD" in one["name"]}
+    syncs = [one for one in events if one["name"].endswith("Synchronize")]
+    to_device = {one["args"]["correlation"] for one in events if "HtoD" in one["name"]}
     found = {"computing": 0, "copying": 0, **dict.fromkeys(IDLE, 0)}
-    syncs = [one for one in calls if one["name"].endswith("Synchronize")]
     cause = "sync" if any(one["ts"] <= begin <= one["ts"] + one["dur"] for one in syncs) else "launch"
-    for now in range(begin, end):
-        def at(some, now=now):
-            return [one for one in some if one["ts"] <= now < one["ts"] + one["dur"]]
-        running = at(device)
+    for now, going_on in enumerate(painted(events, begin, end), begin):
+        running = [one for one in going_on if one["cat"] in ("kernel", "gpu_memcpy")]
         if running:
             found["computing" if any(one["cat"] == "kernel" for one in running) else "copying"] += 1
-            waiting = any(one["ts"] <= now + 1 <= one["ts"] + one["dur"] for one in syncs)
-            cause = "launch" if not waiting else "transfer" if any("HtoD" in one["name"] for one in running) else "sync"
-        elif at(fetches):
+            cause = "launch"
+            if any(one["ts"] <= now + 1 <= one["ts"] + one["dur"] for one in syncs):
+                cause = "transfer" if any("HtoD" in one["name"] for one in running) else "sync"
+        elif any(one["name"].startswith("enumerate(DataLoader)") and one["cat"] == ANNOTATION for one in going_on):
             found["input"] += 1
-        elif any(one["args"]["correlation"] in to_device for one in at(calls)):
+        elif any(one["cat"] in CALLS and one["args"]["correlation"] in to_device for one in going_on):
             found["transfer"] += 1
         else:
             found[cause] += 1
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "compute_bound"])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_the_times_of_the_gpu_are_those_of_the_twin(name):
     trace = recorded(PROGRAMS[name], STEPS)
     expected, found = naive(trace), summary(trace, STEPS)["device"]
     told = {"computing": found["computing"], "copying": found["copying"], **found["idle"]}
     assert {key: told[key] * STEPS * 1e6 for key in told} == pytest.approx(expected, abs=1e-6)
+
+
+def naive_kind(stack):
+    names = [one["name"] for one in stack]
+    if not stack:
+        return ""
+    if any(name.startswith("enumerate(DataLoader)") for name in names):
+        return "input"
+    if any(name.startswith("Optimizer.") for name in names):
+        return "optimizer"
+    if "aten::item" in names or names[-1].endswith("Synchronize"):
+        return "reads"
+    if stack[-1]["cat"] == "cuda_runtime":
+        return "copies" if "Memcpy" in names[-1] else "launch"
+    return "" if stack[-1]["cat"] == ANNOTATION else "copies" if "aten::to" in names else "operators"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_kinds_of_the_hosts_time_are_those_of_the_twin(name):
+    """Every microsecond up to the wait that closes the mark: the thread that trains, else the backward's."""
+    trace = recorded(PROGRAMS[name], STEPS)
+    events = [one for one in trace["traceEvents"] if one["ph"] == "X" and one["pid"] == HOST]
+    begin = max(one["ts"] for one in events if one["name"].startswith("ProfilerStep#"))
+    end = max(one["ts"] for one in events if one["name"] == "cudaDeviceSynchronize")
+    expected = Counter()
+    for running in painted(events, begin, end):
+        kinds = [naive_kind([one for one in running if one["tid"] == tid]) for tid in (MAIN, BACKWARD)]
+        expected[kinds[0] or kinds[1] or "gaps"] += 1
+    found = summary(trace, STEPS)["kinds"]
+    assert {kind: took * STEPS * 1e6 for kind, took in found.items()} == pytest.approx({kind: expected[kind] for kind in KINDS}, abs=1e-6)
 
 
 def test_all_that_is_told_of_a_step():
