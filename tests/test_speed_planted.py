@@ -16,7 +16,8 @@ from traindx.speed import answering
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "speed_programs"
 VERDICTS = {"slow_decode": {"input-bound"}, "python_collate": {"input-bound"}, "loader_in_loop": {"input-bound"},
             "tiny_kernels": {"overhead-bound"}, "logging_images": {"overhead-bound"}, "compute_bound": {"compute-bound"},
-            "graph_growth": {"overhead-bound"}}
+            "graph_growth": {"overhead-bound"},
+            "slow_get_batch": {"input-bound"}, "slow_generator": {"input-bound"}, "compute_bound_by_hand": {"compute-bound"}}
 
 
 def marked(path):

@@ -15,6 +15,19 @@ COMPUTE = ("forward", "loss", "backward")  # the phases that make up "compute"
 KINDS = ("input", "operators", "launch", "optimizer", "copies", "reads", "gaps")  # of the host's time, by torch.profiler
 DEVICE = ("computing", "copying", "idle")
 IDLE = ("launch", "sync", "input", "transfer")  # what a device that has nothing to do waits for
+Span = tuple[int, int, int, int]  # of an expression: first and last line, first and last column, as ``co_positions`` has them
+
+
+@dataclass(frozen=True)
+class Making:
+    """An expression of a program without a DataLoader that makes (part of) a batch. ``each``: it is the iterable of a ``for``. ``holds`` is
+    false where it is only the loop that trains. ``turns``: this loop holds the whole step, so that it may begin anew."""
+
+    file: str
+    span: Span
+    each: bool = False
+    holds: bool = True
+    turns: bool = False
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,12 @@ def _run_script(script: str, args: tuple[str, ...]) -> None:
     main.__dict__.update(__file__=file, __builtins__=__builtins__, __cached__=None, __annotations__={},
                          __loader__=SourceFileLoader("__main__", file))
     sys.modules["__main__"] = main
-    exec(compile(source, file, "exec"), main.__dict__)
+    exec(compiled(source, file), main.__dict__)
+
+
+def compiled(source: bytes, file: str) -> types.CodeType:
+    code: types.CodeType = compile(source, file, "exec", dont_inherit=True)
+    return code
 
 
 def main_file(program: Program) -> str | None:

@@ -241,6 +241,7 @@ class _Page:
     def _change(self, change: Change) -> Iterator[str]:
         if change.interval is None:
             yield from (self.style.faint(line) for line in self.wrapped(change.title + messages.COLON + change.why, rest="      "))
+            yield from self._diff(change)
             return
         said = OUTCOME[change.outcome] if change.outcome else NO_VERDICT
         first, *rest = self.wrapped(change.title + messages.COLON + said, rest="      ")
@@ -251,10 +252,15 @@ class _Page:
             if text != EMPTY:
                 yield from (self.style.faint(line) for line in self.wrapped(text, "      "))
         if change.outcome == "faster":
-            yield "      " + self.say(WRITE)
-            for line in change.diff.say(self.language).splitlines():
-                colour = DIFF_COLOUR.get(line[:1], 0)
-                yield from (self.style.paint(f"        {line[:2]}{part}", colour) for part in wrap_code(printable(line[2:]), self.columns - 10))
+            yield from self._diff(change)
+
+    def _diff(self, change: Change) -> Iterator[str]:
+        if change.diff == EMPTY:
+            return
+        yield "      " + self.say(WRITE)
+        for line in change.diff.say(self.language).splitlines():
+            colour = DIFF_COLOUR.get(line[:1], 0)
+            yield from (self.style.paint(f"        {line[:2]}{part}", colour) for part in wrap_code(printable(line[2:]), self.columns - 10))
 
 
 # -- JSON ---------------------------------------------------------------------------------------------------------------

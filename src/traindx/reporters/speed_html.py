@@ -145,7 +145,8 @@ def _trials(report: SpeedReport) -> Iterator[str]:
 
 def _change(change: Change) -> str:
     if change.interval is None:
-        return f'<p class="remark">{both(change.title + messages.COLON + change.why)}</p>'
+        shown = f"<pre>{both(change.diff)}</pre>" if change.diff != EMPTY else ""
+        return f'<p class="remark">{both(change.title + messages.COLON + change.why)}</p>{shown}'
     said = speed.OUTCOME[change.outcome] if change.outcome else speed.NO_VERDICT
     words = [both(speed.ratio_text(change.interval)), *(both(text) for text in (change.why, speed.loss_text(change), speed.load_text(change),
                                                                               change.remark) if text != EMPTY)]

@@ -11,7 +11,7 @@ from traindx.core.text import EMPTY, Text, number
 from traindx.core.trials import Condition, Program
 from traindx.engine.processes import cores, free_memory
 from traindx.errors import UsageError
-from traindx.speed import load
+from traindx.speed import by_hand, load
 from traindx.speed.asking import Answer, Asker
 from traindx.speed.changes import NOT_TRIED, TIME_UP, Candidate, candidates, no_verdict, result_of
 from traindx.speed.findings import findings_of
@@ -51,8 +51,6 @@ REFUSED = Text("Step 4 (compute) is not tried while the training waits for its d
                "数据还没跟上，先不试第 4 步（计算）：算得再快也只是多等。要硬试就加 --force。")
 ITERABLE = Text("an IterableDataset: more workers would each read everything, unless it shares out the data itself",
                 "这是 IterableDataset：除非它自己划分数据，多个 worker 会把数据各读一遍")
-NO_LOADER = Text("No DataLoader gives the batches: what it takes to make them counts as host.",
-                 "batch 不是 DataLoader 给的：准备 batch 的时间算在主机端。")
 GONE = Text("a loader with persistent workers is made anew each time and cannot be reached: make it once, before the loop",
             "每次都新建一个带常驻 worker 的 loader，没法换它的设置：请在循环之前建好，只建一次")
 FAST_ENOUGH = Text("fetching is {share} of a step: nothing to gain", "取数据只占每步的 {share}：没什么可提高的")
@@ -87,11 +85,15 @@ class Speeding:
         self.most_workers = most_workers
         self.report = SpeedReport(subject)
         self.plain: list[list[float]] = []  # the first losses of runs as written
+        self.route: Any = None  # by which the program makes its batches itself, as the timed run found it
+        self.constant = False  # what is trained on is there before the loop
 
     def ask(self, title: Text, job: dict[str, Any], variants: dict[str, Condition]) -> Answer:
         self.progress.begin(title, 1)
         try:
-            answer = self.asker.ask({"rounds": ROUNDS, "block_seconds": BLOCK_SECONDS, "look_seconds": LOOK_SECONDS, **job}, variants)
+            known = {"route": self.route} if self.route else {}
+            settings = {"rounds": ROUNDS, "block_seconds": BLOCK_SECONDS, "look_seconds": LOOK_SECONDS, **known, **job}
+            answer = self.asker.ask(settings, variants)
             self.progress.advance()
         finally:
             self.progress.end()
@@ -104,7 +106,10 @@ class Speeding:
     def diagnose(self) -> Answer:
         """Raises UsageError where no step was seen."""
         variants = {HELD: Condition("hold_batch"), "unlogged": Condition("skip_logging"), "unread": Condition("skip_reads")}
-        answer = self.ask(LOOKING, {"kind": "profile", "trace": True}, variants)
+        answer = self.ask(LOOKING, {"kind": "profile", "find": True, "trace": True}, variants)
+        self.route, self.constant = answer.facts.get("route"), bool((answer.facts.get("no_route") or {}).get("constant"))
+        if self.route:
+            answer = self.ask(LOOKING, {"kind": "profile", "trace": True}, variants)
         baseline = baseline_of(answer)
         if baseline is None:
             raise UsageError(self._failure(answer))
@@ -126,7 +131,7 @@ class Speeding:
         report.input_lines = lines_of(inside or profile, ("input",))
         report.findings = findings_of(profile, seen, report.verdict, inside)
         if not profile["loader"]["batches"]:
-            report.remarks.append(NO_LOADER)
+            report.remarks.append(by_hand.remark(self.route, self.constant))
         if any(judged.rule == "memory/graph-kept" for judged in report.findings):
             report.remarks.insert(0, GROWS)
         return answer
@@ -152,9 +157,11 @@ class Speeding:
 
     def _curve(self, profile: dict[str, Any]) -> None:
         """The same batches once, twice and four times over: what a step takes with more of them, and nothing else changed."""
-        if not profile["loader"]["batches"]:
+        partly = self.route and (self.route["lines"] or self.route.get("unclear"))  # a part of the batch would stay as it is
+        if partly or not (profile["loader"]["batches"] or self.route or self.constant):
             return
-        variants = {name: Condition("hold_batch", {"times": times}) for name, times in TIMES.items()}
+        way = {"inputs": True} if self.constant else {}
+        variants = {name: Condition("hold_batch", {"times": times, **way}) for name, times in TIMES.items()}
         answer = self.ask(CURVE, {"kind": "pairs", "groups": [list(variants)], "rounds": 5}, variants)
         blocks = [{name: times * block[name] for name, times in TIMES.items()} for block in answer.blocks if block.keys() >= TIMES.keys()]
         if not blocks or any(answer.state(name).get("state") != "applied" for name in variants):
@@ -176,6 +183,8 @@ class Speeding:
         loader = profile["loader"]
         share = self.report.shares.get("input", 0.0)
         if not loader["batches"]:
+            if self.route:
+                self.report.data.append(by_hand.ahead(self.report, self.route, min(cores(), self.most_workers or cores())))
             return
         if share < SEARCH_WORTH or loader.get("iterable") or "num_workers" not in loader:
             why = FAST_ENOUGH.fill(share=percent(share)) if share < SEARCH_WORTH else ITERABLE if loader.get("iterable") else GONE

@@ -17,6 +17,7 @@ Json = Any
 WORTH = 0.05  # of a step, from which a line is worth a warning
 SEEN = 0.02  # from which it is worth a note
 WORTH_TELLING = 0.1  # of fetching, from which a line is named
+HANDING_OVER = 1e-3  # seconds, of a batch from a worker to the training (rule of thumb)
 EACH_STEP = 0.9  # calls a step, from which something happens in every step
 
 SLOW_FETCH = Text("Fetching waits for its data", "取数据太慢")
@@ -27,6 +28,11 @@ FIX_ITEM = Text("Do it once and keep the result (before training, or in a cache)
                 "只做一次并存下结果（训练前做好，或者缓存），或者用 num_workers 提前加载。")
 FIX_COLLATE = Text("Build the batch with whole-tensor operations (torch.stack, numpy), or let workers do it (num_workers).",
                    "用整块张量的操作拼 batch（torch.stack、numpy），或者交给 worker（num_workers）。")
+FIX_BY_HAND = Text("Do it once and keep the result (before the loop), build the batch with whole-tensor operations, or put it into a Dataset "
+                   "and let a DataLoader's workers make batches ahead.",
+                   "只做一次并存下结果（放在循环之前），用整块张量的操作拼 batch，或者写成 Dataset，让 DataLoader 的 worker 提前准备好 batch。")
+FIX_LITTLE = Text("Do it once and keep the result (before the loop), or build the batch with whole-tensor operations.",
+                  "只做一次并存下结果（放在循环之前），或者用整块张量的操作拼 batch。")
 IN_LOOP = Text("A DataLoader is built in the loop", "DataLoader 在循环里构造")
 MADE = Text("{count} loader{count:|s} {count:was|were} begun on this line in {steps} step{steps:|s}; fetching, with that, is {share} of a step.",
             "这一行在 {steps} 步里启动了 {count} 次 loader；连同它，取数据占每步的 {share}。")
@@ -93,8 +99,10 @@ def _fetching(profile: Json, seen: Measured, verdict: Bottleneck) -> Iterator[Ju
     top, also = lines[0], [line.site for line in lines[1:3] if line.share > 0.1]
     collates = "collate" in top.site.function.lower() or top.site.function == ((profile["loader"].get("collate") or {}).get("function"))
     evidence = (Evidence(OF_FETCH, round(top.share, 3)), Evidence(SHARE, round(share, 3)), Evidence(SECONDS, seen.seconds["input"], unit="s"))
+    by_hand = FIX_LITTLE if seen.seconds["input"] < HANDING_OVER else FIX_BY_HAND
+    fix = by_hand if not profile["loader"]["batches"] else FIX_COLLATE if collates else FIX_ITEM
     yield _judged("speed/input-bound", SLOW_FETCH, "warning" if verdict == "input-bound" else "note", Finding(
-        FETCH.fill(of=percent(top.share), share=percent(share), calls=_calls(top)), FIX_COLLATE if collates else FIX_ITEM, top.site, tuple(also),
+        FETCH.fill(of=percent(top.share), share=percent(share), calls=_calls(top)), fix, top.site, tuple(also),
         evidence))
 
 

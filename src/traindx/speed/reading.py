@@ -6,7 +6,7 @@ from typing import Any
 
 from traindx.core.codec import decode
 from traindx.core.observed import Site
-from traindx.core.speed import COMPUTE, KINDS, Baseline, DeviceTime, Operator, Profiled, Spent
+from traindx.core.speed import COMPUTE, KINDS, Baseline, DeviceTime, Interval, Operator, Profiled, Spent
 from traindx.core.text import Text
 from traindx.speed.asking import Answer
 from traindx.speed.statistics import interval_of, median, quantile, ratios_of
@@ -37,21 +37,35 @@ def measured_of(answer: Answer, elasticity: float | None = None) -> Measured:
     if profile is None:
         return Measured(len(answer.facts.get("bare") or []))
     operations = profile.get("operations") or {}
-    gains = {name: interval_of(ratios_of(answer.blocks, "", name)) for name in ("held", "unread", "unlogged")}
+    gains = {name: _gain(answer, name) for name in ("held", "unread", "unlogged")}
     return Measured(len(profile["step_seconds"]), seconds_of(profile), gains["held"], gains["unread"], gains["unlogged"], elasticity,
-                    sum(operations.get("by_phase", {}).get(name, 0.0) for name in (*COMPUTE, "optimizer", "host")) or None,
+                    sum(operations.get("by_phase", {}).get(name, 0.0) for name in (*computing(profile), "optimizer", "host")) or None,
                     operations.get("elements"), (answer.facts.get("program") or {}).get("device") or "cpu",
-                    operations.get("call_seconds"), growth_of(profile), _device_time(answer))
+                    operations.get("call_seconds"), profile.get("filling", 0.0) / profile["steps"], growth_of(profile),
+                    _device_time(answer))
+
+
+def _gain(answer: Answer, name: str) -> Interval | None:
+    """None where nothing was taken away, whatever was timed."""
+    if answer.state(name).get("state", "applied") != "applied":
+        return None
+    return interval_of(ratios_of(answer.blocks, "", name))
 
 
 def seconds_of(profile: Json) -> dict[str, float]:
-    """Of a step, by share. Operations that the program calls itself are computing; what a logging library does in Python is logging."""
+    """Of a step, by share. Operations that the program calls itself are computing; what a logging library does in Python is logging.
+    Forwards without gradients are evaluation and count nowhere, unless every step makes one."""
     phases = {phase: seconds / profile["steps"] for phase, seconds in profile["seconds"].items()}
     host = phases["host"]
     logged = host * _logging_share(profile)
     outside = min(host - logged, (profile.get("operations") or {}).get("outside_seconds", 0.0))
+    compute = sum(phases[name] for name in computing(profile)) + outside
     return {"input": phases["input"], "host": host - logged - outside, "sync": phases["sync"], "transfer": phases["transfer"],
-            "compute": sum(phases[name] for name in COMPUTE) + outside, "optimizer": phases["optimizer"], "logging": phases["logging"] + logged}
+            "compute": compute, "optimizer": phases["optimizer"], "logging": phases["logging"] + logged}
+
+
+def computing(profile: Json) -> tuple[str, ...]:
+    return (*COMPUTE, "evaluation") if profile.get("evaluates") else COMPUTE
 
 
 def _device_time(answer: Answer) -> DeviceTime | None:

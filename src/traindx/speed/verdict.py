@@ -80,6 +80,7 @@ class Measured:
     elements: int | None = None  # that an operation works on, on average
     device: str = "cpu"
     call: float | None = None  # seconds of an operation on one number, with its backward
+    unheld: float = 0.0  # seconds of the input that were not taken away when batches were held
     grown: tuple[int, int] | None = None  # nodes behind the loss, first and last, where they grow from step to step
     gpu: DeviceTime | None = None  # by torch.profiler
 
@@ -135,7 +136,7 @@ def _input(seen: Measured) -> Judged | None:
     if seen.held is not None:
         if seen.held.low > GAIN and share > 1 - 1 / GAIN:
             return "input-bound", INPUT.fill(ratio=number(seen.held.ratio), low=number(seen.held.low), high=number(seen.held.high))
-        return None
+        share = seen.unheld / seen.step
     return ("input-bound", INPUT_SHARE.fill(share=percent(share))) if share > SHARE and seen.gpu is None else None
 
 

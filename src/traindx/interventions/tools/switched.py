@@ -55,6 +55,11 @@ class Fetching(Switched):
             return batch
         return patching.dressed(__next__, original)
 
+    @property
+    def loads(self) -> bool:
+        """Whether a DataLoader gives what the program trains on."""
+        return bool(self._training)
+
     def trains(self, dataset: Any) -> bool:
         """Whether the program trains on it."""
         return id(dataset) in self._training

@@ -3,8 +3,9 @@
 Settings: ``variants`` (names of the conditions, in their order); ``kind``: ``profile``, ``pairs``, ``search`` or ``trace``; ``seconds`` for
 all of it; ``first``: steps at the beginning under ``first_variant``, whose losses are told; ``groups`` of variants to be timed side by side,
 ``rounds`` times, in blocks of ``block_seconds``; ``trace``: some steps under torch.profiler, after all else; ``under``: a variant that is on
-for the whole profile. Facts sent: ``program``, ``first``, ``bare``, ``profile``, ``blocks``, ``torch``, ``tried``, ``best``, ``states``,
-``seen``.
+for the whole profile; ``find``: where no DataLoader gives the batches, the run ends after its first steps with the ``route`` by which the
+program makes them itself; ``route``: one that was found. Facts sent: ``program``, ``first``, ``route`` or ``no_route``, ``bare``,
+``profile``, ``blocks``, ``torch``, ``tried``, ``best``, ``states``, ``seen``.
 """
 from __future__ import annotations
 
@@ -13,23 +14,27 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from traindx.core.codec import encode
+from traindx.core.codec import decode, encode
 from traindx.core.trials import Trial
 from traindx.interventions.extend_epochs import ExtendEpochs
 from traindx.interventions.loader_settings import LoaderSettings
+from traindx.interventions.tools.handmade import HandMade
 from traindx.interventions.tools.stage import Send
 from traindx.interventions.tools.switched import Switched
-from traindx.perform import Performance, randomness
+from traindx.perform import Performance, randomness, running
 from traindx.perform.timing import plans
 from traindx.perform.timing.clock import Clock
 from traindx.perform.timing.conductor import AS_WRITTEN, BARE, Block, Conductor, Plan
 from traindx.perform.timing.facts import Facts
+from traindx.perform.timing.finder import Finder
 from traindx.perform.timing.growth import Growth
 from traindx.perform.timing.operations import Operations, call_seconds
 from traindx.perform.timing.profile import profile_of
 from traindx.perform.timing.sampler import Sampler
 from traindx.perform.timing.taps import Taps
 from traindx.perform.timing.tracing import TOO_MANY, Tracing
+from traindx.probes import patching
+from traindx.speed.route import Route
 
 
 def perform(trial: Trial, send: Send, folder: Path) -> None:
@@ -53,6 +58,14 @@ class Timing(Performance):
         self.growth = Growth(self.clock)
         self.taps = Taps(self.clock, stack)
         self.tracing = Tracing(stack, self.folder)
+        self.finder = Finder(self.stage)
+        self.route = decode(Route, self.job.get("route") or {})
+        self.hand = HandMade(self.route.makings)
+        if self.route.makings:
+            self.hand.install(stack)
+            patching.replace(stack, running, "compiled", lambda original: self.hand.compiled)
+        if self.job.get("find"):
+            self.stage.add(self.finder)
         self.leader = Conductor(self.stage, self.variants, self._evaluated, self._mode, self.stop, self.job["seconds"])
         for part in (self.facts, self.clock, self.growth, self.leader):
             self.stage.add(part)
@@ -64,9 +77,9 @@ class Timing(Performance):
     # -- what the conductor asks ------------------------------------------------------------------------------------------
 
     def _evaluated(self) -> bool:
-        """Whether the model was evaluated since this was last asked."""
+        """Whether the model was evaluated since this was last asked, unless that belongs to every step (a teacher, a target network)."""
         evaluated, self.facts.evaluated = self.facts.evaluated, False
-        return evaluated
+        return evaluated and not self.facts.evaluates_always
 
     def _mode(self, mode: str, begins: bool) -> None:
         if mode in BARE:
@@ -81,7 +94,7 @@ class Timing(Performance):
     def _look(self, begins: bool) -> None:
         if begins:
             self.taps.watch_logs()
-            self.sampler = Sampler(self.clock, self.stage.owner)
+            self.sampler = Sampler(self.clock, self.stage.owner, self.route.lines)
             self._looking.enter_context(self.sampler)
             self.clock.start()
         else:
@@ -93,7 +106,7 @@ class Timing(Performance):
         if begins:
             self._kept = dict(self.clock.seconds), self.clock.steps, self.clock.calls
             self.clock.calls = {}
-            self._operations = Operations(self.clock)
+            self._operations = Operations(self.clock, self.route.lines)
             self.clock.start()
             self._operations.__enter__()
         elif self._operations is not None:
@@ -114,7 +127,14 @@ class Timing(Performance):
         seconds = yield from plans.first_losses(self.job.get("first", 0), variant)
         self._tell("first", {"losses": self.facts.losses, "seconds": seconds})
         self._tell("program", self.facts.told())
-        self.epochs.on = bool(self.job.get("extend", True))
+        if self.job.get("find") and not self.epochs.loads:
+            route = self.finder.route()
+            self._tell("route" if route.found else "no_route", route)
+            if route.found:
+                self._end()
+                return
+        self.finder.done = True
+        self.epochs.on = self.hand.endless = bool(self.job.get("extend", True))
         yield from {"profile": self._profile, "pairs": self._pairs, "search": self._search, "trace": self._trace}[self.job["kind"]]()
         self._end()
 
@@ -135,7 +155,7 @@ class Timing(Performance):
         if not self.stage.compiled:
             yield Block(under, 2, 1, "count", most=2)
         profile = profile_of(self.clock, self.taps.loaders, self.sampler.counts, looked.seconds, self._operations, self._operation_steps)
-        profile["first_nodes"] = self.facts.nodes
+        profile["first_nodes"], profile["evaluates"] = self.facts.nodes, self.facts.evaluates_always
         profile["grown"] = {"name": self.growth.grown, "file": self.growth.file}
         self._tell("profile", profile)
         if self.job["rounds"] and (asked := self._worth_it(profile)):

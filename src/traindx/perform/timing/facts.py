@@ -14,6 +14,8 @@ from traindx.interventions.tools.stage import Backward, Part, RootCall, Stage
 from traindx.perform.timing.clock import nodes_of
 from traindx.probes.tensors import tensors_in
 
+FIRST_STEPS = 5
+
 
 class Facts(Part):
     """Looks at the first training forwards and steps. ``losses``: of the first backwards, read when they are asked for."""
@@ -22,6 +24,8 @@ class Facts(Part):
         self.stage = stage
         self.known: dict[str, Any] = {}
         self.evaluated = False
+        self._evaluating = False
+        self._evaluations: dict[int, bool] = {}  # of the first steps, whether a model was called without gradients
         self.forwards = 0
         self.nodes: list[int] = []  # of the graph of each of these backwards
         self._losses: list[Any] = []
@@ -30,9 +34,21 @@ class Facts(Part):
 
     def on_root_call(self, call: RootCall) -> None:
         self.forwards += call.has_parameters
-        self.evaluated |= call.has_parameters and not call.grad
+        evaluates = call.has_parameters and not call.grad
+        self.evaluated, self._evaluating = self.evaluated or evaluates, self._evaluating or evaluates
         if self.stage.steps < 3 and call.grad and call.has_parameters:
             self._look_at(call)
+
+    def on_tick(self, step: int) -> None:
+        if len(self._evaluations) < FIRST_STEPS:
+            self._evaluations[step] = self._evaluating
+        self._evaluating = False
+
+    @property
+    def evaluates_always(self) -> bool:
+        """Whether that belongs to the step: all of the first few did it, but for the very first."""
+        seen = list(self._evaluations.values())[1:]
+        return len(seen) > 1 and all(seen)
 
     def _look_at(self, call: RootCall) -> None:
         parameters = list(call.module.parameters())

@@ -1,8 +1,10 @@
 """Counts the operations of a step, phase by phase and line by line, and times those that run outside every phase."""
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,15 +13,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from traindx.core.observed import Site
 from traindx.perform.timing.clock import HOST, Clock
+from traindx.perform.timing.sampler import FILLING, runs_in
 from traindx.probes import sites
 
 
 class Operations(TorchDispatchMode):  # type: ignore[misc]
-    """Entered and left between steps. ``outside``: seconds of operations that the program called itself, in no phase."""
+    """Entered and left between steps. ``outside``: seconds of operations that the program called itself, in no phase, and not on lines that
+    are ``filling`` a batch."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, filling: Sequence[tuple[str, int, int]] = ()) -> None:
         super().__init__()
-        self.clock = clock
+        self.clock, self.filling = clock, filling
         self.steps = 0
         self.counts: Counter[str] = Counter()  # by phase
         self.lines: Counter[Site] = Counter()  # of forwards and of the program's own operations
@@ -29,6 +33,8 @@ class Operations(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         phase = self.clock.phase
+        if phase == HOST and self.filling and runs_in(sys._getframe(1), self.filling):
+            phase = FILLING
         self.counts[phase] += 1
         self.elements += _largest(args)
         if phase in (HOST, "forward", "loss") and (site := sites.here(1)) is not None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from traindx.core.observed import Site
 from traindx.interventions.tools import logs
+from traindx.interventions.tools.handmade import HandMade
 from traindx.interventions.tools.stage import loader_of
 from traindx.perform.timing.clock import Clock
 from traindx.probes import patching, sites
@@ -33,6 +35,7 @@ class Loaders:
     made: dict[Site, int] = field(default_factory=dict)
     begun: dict[Site, list[float]] = field(default_factory=dict)  # line -> [starts, seconds]
     batches: int = 0
+    by_hand: int = 0  # times that the program's own lines made (part of) a batch
     settings: dict[str, Any] = field(default_factory=dict)
     fetch_site: Site | None = None
     made_site: Site | None = None
@@ -49,6 +52,7 @@ class Taps:
         replace(stack, DataLoader, "__init__", self._made)
         replace(stack, DataLoader, "__iter__", self._begun)
         replace(stack, _BaseDataLoaderIter, "__next__", self._fetched)
+        replace(stack, HandMade, "give", self._made_by_hand)
         for name in READS:
             replace(stack, Tensor, name, partial(self._phase, "sync"))
         for name in MOVES:
@@ -101,6 +105,14 @@ class Taps:
                 self._look_at(loader)
             return self.clock.timed("input", original, (iterator,), {})
         return patching.dressed(__next__, original)
+
+    def _made_by_hand(self, original: Any) -> Any:
+        def give(made: HandMade, key: int, make: Callable[[], Any]) -> Any:
+            if not self.watching:
+                return original(made, key, make)
+            self.loaders.by_hand += 1
+            return self.clock.timed("input", original, (made, key, make), {})
+        return give
 
     def _look_at(self, loader: Any) -> None:
         found = self.loaders

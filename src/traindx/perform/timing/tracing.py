@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from torch.profiler import ProfilerActivity, profile, record_function, supported
 
 from traindx.core.codec import encode
 from traindx.core.text import Text
+from traindx.interventions.tools.handmade import HandMade
 from traindx.probes import patching
-from traindx.speed.events import WINDOW, summary
+from traindx.speed.events import FETCHES, WINDOW, summary
 
 BEGINS = ("_prepare_profiler", "_enable_profiler")  # what every profiler of torch's goes through
 OTHERS = Text("the program runs a profiler of its own, and there can be only one at a time", "程序自己开着 profiler，同一时间只能有一个")
@@ -35,6 +37,7 @@ class Tracing:
         self._ours = False
         for name in BEGINS:
             patching.replace(stack, profiler, name, self._begun)
+        patching.replace(stack, HandMade, "give", self._fetched)
         stack.callback(self.abandon)
 
     def _begun(self, original: Any) -> Any:
@@ -43,6 +46,15 @@ class Tracing:
                 self._give_way()
             return original(*args, **kwargs)
         return patching.dressed(begin, original)
+
+    def _fetched(self, original: Any) -> Any:
+        """A batch of the program's own lines is marked as a DataLoader marks its."""
+        def give(made: HandMade, key: int, make: Callable[[], Any]) -> Any:
+            if self._mark is None:
+                return original(made, key, make)
+            with record_function(f"{FETCHES}#by hand"):
+                return original(made, key, make)
+        return give
 
     def _give_way(self) -> None:
         """Also to one that is prepared and waits for its turn: a second beginning would take its recording from it."""

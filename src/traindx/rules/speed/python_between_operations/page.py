@@ -11,8 +11,8 @@ What you see:
 Steps that are much longer than forward, backward and update together; a processor core at 100 % and a GPU that is not.
 
 Look-alikes:
-A batch that is made by hand, without a DataLoader, is Python here too: a DataLoader with workers makes
-it ahead of time. What waits for a value is ``speed/sync-every-step``.
+A batch that the loop makes itself, without a DataLoader, is fetching: ``traindx speed`` looks for the lines that make it. Only where it
+cannot tell them from the training are they Python here too. What waits for a value is ``speed/sync-every-step``.
 
 Fix:
 Take it out of the loop, or do it on whole tensors.
@@ -42,7 +42,8 @@ ZH = """算子之间的 Python
 一步的用时比前向、反向、更新加起来长得多；一个 CPU 核跑满，GPU 却跑不满。
 
 容易混淆的情况：
-不用 DataLoader、手写代码造 batch，也算在这里；交给带 worker 的 DataLoader 就能提前准备。等一个数值的情况属于 ``speed/sync-every-step``。
+不用 DataLoader、自己写代码造 batch，算作取数据：``traindx speed`` 会找出是哪几行；只有分不清它们和训练时，才算在这里。
+等一个数值的情况属于 ``speed/sync-every-step``。
 
 怎么改：
 把它移出循环，或者改成整块张量的操作。
