@@ -113,7 +113,7 @@ def check(feeding: Feeding, scalers: list[ScalerFitted] | None, lines: ScalingLi
     for feed in feeding:
         held_out = [group for group in feed.evaluations if group.trained < 0.5 * group.distinct and group.distinct >= 10]
         found = (_by_scaler(feed, held_out, scalers or []) or _by_statistics(feed, held_out, scalers or [], lines.sites if lines else ())
-                 or _by_range(feed, held_out, lines.ranges if lines else ()))
+                 or _by_range(feed, held_out, scalers or [], lines.ranges if lines else ()))
         if found is not None:
             yield found
             return
@@ -128,7 +128,7 @@ def _by_scaler(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted]) -> 
             continue
         shift = _shift(train, parts)
         others = sites(*(part.site for part in parts), *(group.site for group in held_out), feed.train.site)
-        return _finding(spaced(fit.class_name), fit.rows, train.rows, shift, fit.site, others, Text("", ""))
+        return _finding(_named(fit), fit.rows, train.rows, shift, fit.site, others, Text("", ""))
     return None
 
 
@@ -163,23 +163,28 @@ def _by_statistics(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted],
                 continue  # numbers drawn from a normal distribution come as near as that
             others = sites(*lines[:2], feed.train.loader_site, feed.train.site, *(group.site for group in groups))
             because = UNSEEN if fit is None else Text("", "")
-            what = spaced(fit.class_name) if fit else BY_HAND
             where = fit.site if fit else others[0] if others else None
-            return _finding(what, shift.rows, feed.train.distinct, shift, where, others, because)
+            return _finding(_named(fit), shift.rows, feed.train.distinct, shift, where, others, because)
     return None
 
 
-def _by_range(feed: Feed, held_out: list[Fed], lines: tuple[Site, ...]) -> Finding | None:
+def _by_range(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted], lines: tuple[Site, ...]) -> Finding | None:
     """Both parts together run exactly from 0 (or -1) to 1, the training part does not and lies elsewhere."""
     for groups in [[group] for group in held_out] + ([held_out] if len(held_out) > 1 else []):
         tables = _tables(feed, groups)
-        if tables and lines and (_each_spans(tables) or _all_span(tables)):
+        rows = sum(table.rows for table in tables)
+        fit = next((fit for fit in scalers if fit.rows >= 0.98 * rows), None)
+        if tables and (fit or lines) and (_each_spans(tables) or _all_span(tables)):
             shift = _shift(_part(tables[0]), list(map(_part, tables)))
             if shift.matters:
                 others = sites(*lines[:3], feed.train.loader_site, feed.train.site, *(group.site for group in groups))
-                rows = sum(table.rows for table in tables)
-                return _finding(BY_HAND, rows, feed.train.distinct, shift, others[0], others, UNSEEN_RANGE)
+                return _finding(_named(fit), rows, feed.train.distinct, shift, fit.site if fit else others[0], others,
+                                UNSEEN_RANGE if fit is None else Text("", ""), ALIKE)
     return None
+
+
+def _named(fit: ScalerFitted | None) -> Text:
+    return spaced(fit.class_name) if fit else BY_HAND
 
 
 def _each_spans(tables: list[Columns]) -> bool:
@@ -233,9 +238,9 @@ def _union(feed: Feed, groups: list[Fed]) -> tuple[_Shift | None, float]:
     return (_shift(parts[0], parts) if off < 0.04 and worst > 5 * off else None), off
 
 
-def _finding(what: Text, rows: int, train_rows: int, shift: _Shift, where: Site | None, others: tuple[Site, ...], because: Text) -> Finding:
+def _finding(what: Text, rows: int, train_rows: int, shift: _Shift, where: Site | None, others: tuple[Site, ...], because: Text,
+             expected: Text = STANDARD) -> Finding:
     level: Level = "error" if shift.matters else "note"
-    expected = STANDARD if because is not UNSEEN_RANGE else ALIKE
     seen = f"{number(shift.mean)}, {number(shift.std)}"
     return Finding(
         cause=CAUSE.fill(what=what, rows=rows, mean=number(shift.mean), std=number(shift.std)), fix=FIX, where=where,

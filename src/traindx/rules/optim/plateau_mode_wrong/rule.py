@@ -27,16 +27,19 @@ Experiment:
 Take the scheduler out: the score goes on rising.
 
 Source:
-PyTorch documentation of ReduceLROnPlateau. A score is told from a loss by its counts (multiples of 1/n) or by running against the
-validation loss; at least four values are asked for.
+PyTorch documentation of ReduceLROnPlateau. A score is told from a loss by its counts (multiples of 1/n, ratios of small counts), by running
+against the validation loss, or by its name where it is fed; at least four values are asked for.
 """
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from statistics import mean, median
 
 from traindx.core.findings import Evidence, Finding
+from traindx.core.observed import Site
 from traindx.core.observed.program import SchedulerMade
 from traindx.core.recording import Recording
 from traindx.core.text import Text, number
@@ -69,7 +72,7 @@ ZH = """ReduceLROnPlateau 的方向设反了
 去掉调度器：分数继续上升。
 
 来源：
-PyTorch 的 ReduceLROnPlateau 文档。分数和损失这样区分：分数是 1/n 的整数倍，或与验证损失走向相反；至少要有四个值。
+PyTorch 的 ReduceLROnPlateau 文档。分数和损失这样区分：分数是 1/n 的整数倍或两个小整数之比，或与验证损失走向相反，或在调用处就叫分数；至少要有四个值。
 """
 LEVEL = "error"
 STEP = 1
@@ -84,8 +87,11 @@ CAUSE = Text(
 FIX = Text('Build it with mode="{mode}".', '构造时写 mode="{mode}"。')
 FED = Text("values that it was fed", "喂进去的值")
 RATE = Text("learning rate, first and last", "学习率的初值和末值")
-WHY = Text("whether the value is a score or a loss is concluded from its course", "它是分数还是损失，是从走势推断的")
-VALUES_ASKED, LARGEST_COUNT = 4, 4096
+WHY = Text("whether the value is a score or a loss is concluded from its course, or its name", "它是分数还是损失，是从走势或名字推断的")
+VALUES_ASKED, LARGEST_COUNT, LARGEST_RATIO = 4, 4096, 512
+SCORES = re.compile(r"(^|[^a-z])(acc|accuracy|f1|f1_score|auc|auroc|roc_auc|ap|map|iou|miou|dice|precision|recall|r2|r2_score|mcc|kappa|bleu|psnr|ssim|score)"
+                    r"([^a-z]|$)", re.IGNORECASE)
+LOSSES = re.compile(r"loss|err|mse|mae|nll|perplexity|1(\.0?)? *-|\( *-", re.IGNORECASE)  # of the argument too, which may turn a score around
 
 
 def check(schedulers: list[SchedulerMade], recording: Recording) -> Iterator[Finding]:
@@ -97,7 +103,7 @@ def check(schedulers: list[SchedulerMade], recording: Recording) -> Iterator[Fin
     for made in schedulers:
         if len(made.fed) < VALUES_ASKED or not all(map(math.isfinite, made.fed)):
             continue
-        if made.mode == "min" and rises_at_once(made.fed) and is_score(made.fed, validation):
+        if made.mode == "min" and rises_at_once(made.fed) and (is_score(made.fed, validation) or is_called_a_score(made.call_site)):
             yield _finding(made, RISES, "max", rates)
         elif made.mode == "max" and rises_at_once([-value for value in made.fed]) and is_loss(made.fed, validation, losses):
             yield _finding(made, FALLS, "min", rates)
@@ -119,7 +125,13 @@ def is_score(values: Sequence[float], validation: Sequence[float]) -> bool:
     """Counts divided by their number; or within [0, 100], and running against the validation loss."""
     if min(values) < 0 or max(values) > 100 or matches(values, validation):
         return False
-    return counted(values) or (len(validation) >= VALUES_ASKED and agreement(values, validation) < -0.5)
+    return counted(values) or ratios(values) or (len(validation) >= VALUES_ASKED and agreement(values, validation) < -0.5)
+
+
+def is_called_a_score(call: Site | None) -> bool:
+    """What the program calls it, where it is fed: ``plateau.step(f1)``."""
+    argument = call.code.partition(".step(")[2] if call else ""
+    return SCORES.search(argument) is not None and not LOSSES.search("(" + argument)
 
 
 def is_loss(values: Sequence[float], validation: Sequence[float], losses: Sequence[float]) -> bool:
@@ -142,6 +154,14 @@ def counted(values: Sequence[float]) -> bool:
         return False
     return any(all(abs(value * n - round(value * n)) < 1e-6 * n + 1e-5 for value in different) for n in range(4, LARGEST_COUNT + 1)
                if (2e-6 * n + 2e-5) ** len(different) * n < 1e-4)
+
+
+def ratios(values: Sequence[float]) -> bool:
+    """Whether all are ratios of small counts, each of its own (F1, precision, IoU of objects); four of them are not so by chance, 1e-7."""
+    different = {value for value in values if 0 < value < 1}
+    rounded = all(abs(value * 1e4 - round(value * 1e4)) < 1e-2 for value in different)
+    return len(different) >= VALUES_ASKED and max(values) <= 1 and not rounded and all(
+        abs(Fraction(value).limit_denominator(LARGEST_RATIO) - Fraction(value)) < 1e-7 for value in different)
 
 
 def agreement(values: Sequence[float], others: Sequence[float]) -> float:

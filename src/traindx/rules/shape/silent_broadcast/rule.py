@@ -137,11 +137,17 @@ def _crossed(left: tuple[int, ...], right: tuple[int, ...], out: tuple[int, ...]
 
 
 def is_accident(graph: OpGraph, op: Op, pair: tuple[Input, Input]) -> bool:
-    if not any(operand.requires_grad for operand in pair):
+    if not any(operand.requires_grad for operand in pair) and not _weighs_samples(graph, op):
         return False
     if not all(_follows_samples(graph, operand) for operand in pair) or _same_source(graph, *pair):
         return False
     return not _meant(graph, op, pair) and not _used_as_matrix(graph, op)
+
+
+def _weighs_samples(graph: OpGraph, op: Op) -> bool:
+    """Nothing here is trained, but the pairs then meet one trained value per sample: an advantage and its log-probability."""
+    return any(user.shape == op.shape and any(operand.requires_grad and operand.shape and _repeats(operand.shape, user.shape) for operand in user.inputs)
+               for user in graph.uses(op, _arithmetic))
 
 
 def _follows_samples(graph: OpGraph, operand: Input) -> bool:
@@ -219,7 +225,7 @@ def _used_as_matrix(graph: OpGraph, op: Op) -> bool:
     for user in graph.uses(op, lambda user: _arithmetic(user) and user.shape[-2:] == op.shape[-2:]):
         name = plain_name(user)
         family.add(user.index)
-        if name in REDUCING or name in ("item", "detach", "isnan", "isfinite", "any", "all"):
+        if name in REDUCING or name in ("item", "detach", "isnan", "isfinite", "any", "all") or (name in ("std", "var") and not user.shape):
             continue
         if not _arithmetic(user) or "dim" in (user.scalars or {}):
             return True
