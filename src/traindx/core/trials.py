@@ -18,8 +18,8 @@ Applied = Literal["applied", "not-applicable", "unverified"]
 Ended = Literal["steps", "script", "raised", "seconds", "memory", "killed", "lost", "refused"]
 ENDED: dict[Ended, Text] = {
     "steps": Text("as many steps as asked", "跑完了要求的步数"), "script": Text("its own end", "程序自己结束"),
-    "raised": Text("an exception", "抛出异常"), "seconds": Text("out of time", "超过了时限"),
-    "memory": Text("out of its memory budget", "超出了内存限额"), "killed": Text("killed", "被强行终止"),
+    "raised": Text("an exception", "抛出异常"), "seconds": Text("out of time", "超过时限"),
+    "memory": Text("out of its memory budget", "超出内存限额"), "killed": Text("killed", "被强行终止"),
     "lost": Text("lost", "失去联系"), "refused": Text("not started", "没能启动")}
 
 
