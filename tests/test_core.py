@@ -180,6 +180,15 @@ def test_a_page_is_cut_at_its_headings():
     assert (page.title, page.sections) == ("Title", {"Fix": "Do this: that.", "Source": "A book."})
 
 
+@pytest.mark.parametrize("what, said", [
+    (Text("the model", "模型"), "模型在 3 步之后"), (Text("Net", "Net"), "Net 在 3 步之后"), ("我的 模型", "我的 模型 在 3 步之后")])
+def test_a_field_keeps_its_space_behind_code_alone(what, said):
+    """What came from the user is left as it is."""
+    assert Text("{what} after {n}", "{what} 在 {n} 步之后").fill(what=what, n=3).zh == said
+    assert Text("of {what}: {op} {is_}", "在 {what} 里：{op} {is_}").fill(
+        what=Text("the model", "模型"), op=Text("division", "除法"), is_=Text("of 0", "的输入是 0")).zh == "在模型里：除法的输入是 0"
+
+
 def test_texts_are_filled_in_both_languages_at_once():
     text = Text("{what} of {n}", "{n} 的{what}").fill(what=Text("part", "部分"), n=3)
     assert (text.say("en"), text.say("zh")) == ("part of 3", "3 的部分")

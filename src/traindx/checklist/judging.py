@@ -13,8 +13,9 @@ from traindx.core.observed.checkpoints import FileRead
 from traindx.core.observed.fed import Labels
 from traindx.core.observed.gradients import ClipUse
 from traindx.core.observed.program import ModelSeen
-from traindx.core.text import Text, number, same
+from traindx.core.text import Text, joined, number, same
 from traindx.runs.comparing import groups, mapping, rows_of
+from traindx.runs.words import LINES
 
 State = Literal["ticked", "failed", "not-done"]
 ASKED = (3, 17, 19)  # what a person knows
@@ -270,8 +271,8 @@ def _mean(facts: Facts) -> Said:
 
 
 def _concluded(facts: Facts) -> Said:
-    missing = [name for name, text in facts.run.notes.items() if not text]
-    return ("not-done", words.NO_NOTES.fill(names=", ".join(missing))) if missing else ("ticked", words.NOTES)
+    missing = [LINES[name] for name, text in facts.run.notes.items() if not text]
+    return ("not-done", words.NO_NOTES.fill(names=joined(missing))) if missing else ("ticked", words.NOTES)
 
 
 OF_LOSS = ("loss/double-softmax", "loss/logits-as-probabilities", "loss/double-sigmoid", "loss/wrong-direction", "loss/initial-loss-off",

@@ -57,6 +57,7 @@ NOTHING_ASKED = Text("traindx memory needs a script, --params, --config, or --la
 BOTH_ASKED = Text("{option} is for the formula, and {script} is traced: give one of them",
                   "{option} 用于公式，而 {script} 要追踪：两者只能给一个")
 NOT_A_NUMBER = Text("--{option}: {value!r} is not a number above 0{hint}", "--{option}：{value!r} 不是大于 0 的数{hint}")
+PARAMETERS = Text("{count} parameter{count:|s}", "{count} 个参数")
 LIKE = Text(" (as 7e9, 7B, 350M)", "（例如 7e9、7B、350M）")
 NOT_WHOLE = Text("--{option}: {value!r} is not a whole number above 0", "--{option}：{value!r} 不是大于 0 的整数")
 TOO_MANY = Text("--{option}: {value} is beyond anything that exists (at most {most:g})", "--{option}：{value} 超出了现实范围（最多 {most:g}）")
@@ -163,12 +164,12 @@ def _progress(language: Language) -> Any:
 # -- the formula ----------------------------------------------------------------------------------------------------------
 
 def _by_formula(options: argparse.Namespace, gpus: Sequence[Gpu]) -> Account:
-    from traindx.core.text import number
+    from traindx.core.text import number, same
     from traindx.estimate.formula import account_of
     request, remarks = request_from(options)
     account = account_of(request, gpus)
     account.remarks += remarks
-    account.subject = options.config or f"{number(request.states.parameters)} parameters"
+    account.subject = same(options.config) if options.config else PARAMETERS.fill(count=number(request.states.parameters))
     if options.quick:
         account.remedies = []
     return account

@@ -90,4 +90,4 @@ class Account:
     gap: list[Line] = field(default_factory=list)
     batch: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)
-    subject: str = ""
+    subject: Text = EMPTY

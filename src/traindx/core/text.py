@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import locale
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal
@@ -48,11 +49,19 @@ _FILLING = _Filling()
 
 
 def _filled(said: str, language: Language, values: Mapping[str, Any]) -> str:
-    return _FILLING.vformat(said, (), {key: _in(value, language) for key, value in values.items()})
+    filled = _FILLING.vformat(said, (), {key: _in(value, language) for key, value in values.items()})
+    return _GAP.sub("", filled) if language == "zh" else filled
 
 
 def _in(value: Any, language: Language) -> Any:
-    return value.say(language) if isinstance(value, Text) else value
+    if not isinstance(value, Text):
+        return value
+    return f"{_EDGE}{value.zh}{_EDGE}" if language == "zh" else value.en
+
+
+# ``{layer} 的`` keeps its space behind code and loses it behind Chinese; what the user wrote himself is left alone
+_EDGE = "\ue000"
+_GAP = re.compile(f"(?<=[一-鿿])(?:{_EDGE} {_EDGE}?| {_EDGE})(?=[一-鿿])|{_EDGE}")
 
 
 def same(words: str) -> Text:
@@ -60,12 +69,15 @@ def same(words: str) -> Text:
     return Text(words, words)
 
 
-def spaced(word: str) -> Text:
-    """Code in a field that can hold Chinese as well: the space behind it comes with it."""
-    return Text(word, f"{word} ")
-
-
 EMPTY = same("")
+LIST = Text(", ", "、")  # between names; clauses have messages.LIST_COMMA
+
+
+def joined(parts: Iterable[Text], between: Text = LIST) -> Text:
+    parts = list(parts)
+    return Text(between.en.join(part.en for part in parts), between.zh.join(part.zh for part in parts))
+
+
 PLAIN = 1e6  # below it, nobody writes an exponent
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from traindx import messages
 from traindx.core.amounts import binary_size
 from traindx.core.codec import encode
-from traindx.core.text import Language, Text, same
+from traindx.core.text import EMPTY, Language, Text, same
 from traindx.env import words
 from traindx.env.facts import Device, Facts
 from traindx.env.judging import Problem, built_for, is_sound, label
@@ -58,9 +58,9 @@ def _lines(facts: Facts, found: list[Problem], language: Language, style: Style,
 
 
 def _platform(facts: Facts) -> Text:
-    size = f", {binary_size(facts.memory_bytes)}" if facts.memory_bytes else ""
+    size = messages.LIST_COMMA + same(binary_size(facts.memory_bytes)) if facts.memory_bytes else EMPTY
     threads = words.THREADS_OF.fill(cores=facts.cores, threads=facts.torch.threads or "?")
-    return same(f"{facts.system} {facts.release} {facts.machine}{size}, ") + threads
+    return same(f"{facts.system} {facts.release} {facts.machine}") + size + messages.LIST_COMMA + threads
 
 
 def _torch(facts: Facts) -> Iterator[tuple[Text, Text]]:
@@ -86,7 +86,7 @@ def _device_lines(device: Device, language: Language, style: Style, columns: int
     proof = device.proof
     works = proof is not None and proof.softmax_sums and proof.step
     said = words.NOT_TRIED if proof is None else words.WORKS if works else words.FAILS
-    lead = printable(f"  {label(device)}{memory}{capability}: ")
+    lead = printable(f"  {label(device)}{memory}{capability}{messages.COLON.say(language)}")
     lines = wrap(said.say(language), columns, lead, "    ")
     yield from (lines if works else [style.level(line, "error") for line in lines])
 

@@ -176,7 +176,7 @@ def account_of(program: Program, subject: str, gpus: Sequence[Gpu] = (), *, reme
 
 def _account(base: Json, why: str, tracing: Tracing) -> Account:
     account = Account("small-runs" if why else "traced", base["peak_bytes"], base["phase"], base["op"], _site(base["where"]),
-                      dict(base["categories"]), by_phase=base["by_phase"], batch=base["batch"], subject=tracing.subject)
+                      dict(base["categories"]), by_phase=base["by_phase"], batch=base["batch"], subject=same(tracing.subject))
     account.modules = [Share(entry["name"], entry["bytes"], entry["category"]) for entry in base["modules"]]
     account.places = [Share("", entry["bytes"], entry["category"], _site(entry["name"])) for entry in base["places"] if entry["name"]]
     account.timeline = [(live, phase, by) for live, phase, by in base["timeline"]]
@@ -211,9 +211,9 @@ def fits_of(tracing: Tracing, base: Json) -> tuple[list[Fit], list[Text]]:
         return plain, []
     other = 2 * batch if tracing.fake else max(1, batch // 2)
     second = _at(tracing, batch, other)
-    why = second.get("not_applicable") or (second.get("error") or second["ended"] if second["ended"] != "steps" else "")
-    if why or other == batch:
-        return plain, [NOT_VARIED.fill(why=why or "batch 1")]
+    why = _why_not(second)
+    if why != EMPTY or other == batch:
+        return plain, [NOT_VARIED.fill(why=why if why != EMPTY else "batch 1")]
     peaks = {batch: base["by_phase"], other: second["by_phase"]}
     fits = [Fit(gpu.name, gpu.capacity, base["peak_bytes"], _largest(tracing, peaks, batch, gpu.capacity)) for gpu in tracing.gpus]
     small, large = sorted((batch, other))
@@ -272,9 +272,15 @@ def remedies_of(tracing: Tracing, base: Json, ranks: int) -> list[Remedy]:
 
 
 def _remedy(name: str, what: Text, cost: Text, answer: Json) -> Remedy:
-    if answer.get("not_applicable") or answer["ended"] != "steps":
-        return Remedy(name, what, cost, None, why_not=same(answer.get("not_applicable") or answer.get("error") or answer["ended"]))
-    return Remedy(name, what, cost, answer["peak_bytes"])
+    why = _why_not(answer)
+    return Remedy(name, what, cost, None, why_not=why) if why != EMPTY else Remedy(name, what, cost, answer["peak_bytes"])
+
+
+def _why_not(answer: Json) -> Text:
+    """What stood against the change; empty where the program ran with it."""
+    if told := answer.get("not_applicable"):
+        return Text(told["en"], told["zh"])
+    return EMPTY if answer["ended"] == "steps" else same(answer.get("error") or answer["ended"])
 
 
 def sharded_peak(parts: dict[str, float], ranks: int) -> float:

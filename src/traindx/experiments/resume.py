@@ -10,7 +10,7 @@ from typing import Any
 
 from traindx.core.exams import StepResult
 from traindx.core.findings import Evidence
-from traindx.core.text import Text, number, same
+from traindx.core.text import Text, joined, number, same
 from traindx.core.trials import Gauge, Interruption, Step, Trace, Trial
 from traindx.experiments.bench import Bench
 from traindx.experiments.proofs import curve
@@ -287,11 +287,11 @@ def _verdict(seen: Comparison, how: Text) -> StepResult:
         return result
     result.verdict, result.not_restored = "failed", tuple(parts)
     said = _said(seen, first)
-    named = Text(", ".join(PARTS[name].en for name in parts), "、".join(PARTS[name].zh for name in parts))
+    named = joined(PARTS[name] for name in parts)
     result.why = (FAILED if parts else FAILED_UNKNOWN).fill(**told, first=said, parts=named)
     result.evidence = [evidence for evidence in parts.values() if evidence is not None]
     if parts:
-        fixes = Text("; ".join(FIXES[name].en for name in parts), "；".join(FIXES[name].zh for name in parts))
+        fixes = joined((FIXES[name] for name in parts), Text("; ", "；"))
         result.next = MEND.fill(fixes=fixes)
     return result
 
@@ -413,4 +413,4 @@ def _generators(seen: Comparison, in_place: bool) -> Text | None:
         wrong = [OWN_GENERATOR]
     if not wrong:
         return None
-    return Text(", ".join(text.en for text in wrong), "、".join(text.zh for text in wrong))
+    return joined(wrong)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from traindx import messages
 from traindx.core.exams import ExamReport, Points, StepResult
 from traindx.core.findings import Report
-from traindx.core.text import Language, Text, number
+from traindx.core.text import Language, Text, joined, number
 from traindx.reporters import exam_words, words
 from traindx.reporters.layout import cut, printable, width, wrap
 from traindx.reporters.style import COLUMNS, PLAIN, Style
@@ -44,7 +44,7 @@ class _Exam:
         columns = self.page.columns
         line = cut(LEAD + printable(self.report.script), columns - 1) + " "
         yield self.page.style.strong(line + "─" * (columns - width(line)))
-        yield from wrap(self.say(words.joined(exam_words.how_it_ran(self.report), messages.SEMICOLON)), columns)
+        yield from wrap(self.say(joined(exam_words.how_it_ran(self.report), messages.SEMICOLON)), columns)
         if self.report.interrupted:
             yield from wrap(self.say(exam_words.INTERRUPTED), columns)
         for remark in self.report.remarks:

@@ -4,8 +4,7 @@ from __future__ import annotations
 import re
 
 from traindx.core.exams import ExamReport, StepResult
-from traindx.core.text import EMPTY, Text, number, same
-from traindx.reporters.words import joined
+from traindx.core.text import EMPTY, Text, joined, number, same
 
 STEP_NAMES: tuple[tuple[str, Text], ...] = (
     ("overfit", Text("overfit one batch", "在一个 batch 上过拟合")), ("data", Text("data and labels", "数据和标签")),

@@ -178,7 +178,7 @@ def document(account: Account, language: Language = "en") -> dict[str, Any]:
     def say(text: Text) -> str:
         return text.say(language)
     return {
-        "schema": 1, "traindx": __version__, "subject": account.subject, "source": account.source,
+        "schema": 1, "traindx": __version__, "subject": account.subject.en, "source": account.source,
         "peak_bytes": round(account.peak_bytes), "phase": account.phase, "op": account.op, "where": _site(account.where),
         "categories": {category: round(account.categories.get(category, 0)) for category in CATEGORIES},
         "by_phase": {name: round(size) for name, size in account.by_phase.items()},

@@ -8,7 +8,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from traindx import __version__
+from traindx import __version__, messages
 from traindx.core.observed import Site
 from traindx.core.text import Language, Text, same
 from traindx.reporters.html import both, page_of
@@ -103,7 +103,7 @@ def _error(text: str, where: Site | None) -> str:
 
 
 def render(shapes: Shapes, script: str, language: Language, style: Style, columns: int) -> str:
-    title = f"── traindx shapes ── {script}, {STEP.fill(step=shapes.step).say(language)} "
+    title = f"── traindx shapes ── {script}{(messages.LIST_COMMA + STEP.fill(step=shapes.step)).say(language)} "
     lines = [style.strong(title + "─" * max(0, columns - width(title))), ""]
     labels = [(label.say(language), text.say(language)) for label, text in head(shapes)]
     room = max(width(label) for label, _ in labels)

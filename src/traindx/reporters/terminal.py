@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from traindx import messages
 from traindx.core.findings import Judged, Report
 from traindx.core.observed import Site
-from traindx.core.text import EMPTY, Language, Text, number, same
+from traindx.core.text import EMPTY, Language, Text, joined, number, same
 from traindx.reporters import words
 from traindx.reporters.layout import cut, pad, printable, width, wrap
 from traindx.reporters.style import COLUMNS, PLAIN, Style
@@ -52,7 +52,7 @@ class Page:
     def _header(self) -> Iterator[str]:
         """Name and end of the run on one ruled line, or the end below it where both are too long for one."""
         name = printable(self.report.script)
-        ended = self.say(words.joined(words.how_it_ended(self.report)))
+        ended = self.say(joined(words.how_it_ended(self.report), messages.LIST_COMMA))
         both = messages.LIST_COMMA.say(self.language).join(filter(None, (name, ended)))
         fits = width(both) <= self.columns - width(LEAD) - 2
         line = cut(LEAD + (both if fits else name), self.columns - 1) + " "
@@ -76,7 +76,7 @@ class Page:
         yield from self.labelled(messages.FIX, [finding.fix])
         yield from self.labelled(messages.ALSO, self._also(finding.also))
         folded = [same(other.rule) for other in words.folded_under(judged, self.report)]
-        yield from self.labelled(messages.EXPLAINS, [words.joined(folded)] if folded else [])
+        yield from self.labelled(messages.EXPLAINS, [joined(folded)] if folded else [])
         if judged.ranks:
             yield from self.labelled(messages.RANKS, [words.ranks_of(judged.ranks, len(self.report.ranks))])
         if finding.confidence != "certain":
@@ -173,7 +173,7 @@ class Page:
         if report.status is not None:
             commands.append("traindx run --html FILE ...")
         if commands:
-            yield from wrap(self.say(messages.MORE.fill(commands=", ".join(commands))), self.columns)
+            yield from wrap(self.say(messages.MORE.fill(commands=joined(map(same, commands), messages.LIST_COMMA))), self.columns)
         if report.run:
             yield self.say(messages.RUN_FOLDER.fill(folder=report.run))
 

@@ -8,7 +8,7 @@ from typing import Any
 from traindx import messages
 from traindx.core.findings import Evidence, Judged, Proof, Report, Verdict
 from traindx.core.observed import MAX_STEPS
-from traindx.core.text import Text, number, same
+from traindx.core.text import Text, joined, number, same
 
 ERROR_LENGTH = 100  # of the exception that ended a run; the script's own traceback has it whole
 
@@ -41,10 +41,6 @@ def evidence_of(evidence: Evidence) -> Text:
         inner.append(messages.AT_STEP.fill(step=evidence.step))
     line = messages.EVIDENCE_ITEM.fill(what=evidence.what, value=value_of(evidence.value, evidence.unit))
     return line + messages.IN_BRACKETS.fill(inner=joined(inner, messages.SEMICOLON))
-
-
-def joined(parts: list[Text], between: Text = messages.LIST_COMMA) -> Text:
-    return Text(between.en.join(part.en for part in parts), between.zh.join(part.zh for part in parts))
 
 
 def how_it_ended(report: Report) -> list[Text]:

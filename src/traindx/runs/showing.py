@@ -6,7 +6,7 @@ from typing import Any
 
 from traindx import messages
 from traindx.core import amounts
-from traindx.core.text import Language, Text, number, same
+from traindx.core.text import Language, Text, joined, number, same
 from traindx.reporters.layout import cut, pad, printable, width, wrap
 from traindx.reporters.style import Style
 from traindx.runs import comparing, words
@@ -232,9 +232,15 @@ def verdict(variables: list[str]) -> Text:
     if variables == ["seed"]:
         return words.ONLY_SEED
     if len(variables) == 1:
-        return words.ONE_CHANGED.fill(name=printable(variables[0]))
-    shown = ", ".join(printable(name) for name in variables[:6]) + (" ..." if len(variables) > 6 else "")
+        return words.ONE_CHANGED.fill(name=_variable(variables[0]))
+    shown = joined([_variable(name) for name in variables[:6]]) + same(" ..." if len(variables) > 6 else "")
     return words.SEVERAL_CHANGED.fill(count=len(variables), names=shown)
+
+
+def _variable(name: str) -> Text:
+    """``code``, ``seed``, ``data (train content)`` in words; the name of a setting as it is."""
+    kind, bracket, rest = name.partition(" (")
+    return words.VARIABLES.get(kind, same(printable(kind))) + same(printable(bracket + rest))
 
 
 def gain_text(a: str, b: str, gap: float, interval: Sequence[float] | None, fewest: int) -> Text:
@@ -263,7 +269,7 @@ def sentences(runs: Sequence[Run], metric: str, made: Sequence[comparing.Group])
         spread = "-" if group.spread is None else number(group.spread)
         parts = ((words.SEED_COUNT, len(group.values)), (words.MEAN, number(group.mean, 5)), (words.SPREAD, spread))
         said = [text + same(f" {value}") for text, value in parts]
-        yield same(f"  {group.name}: ") + said[0] + same(", ") + said[1] + same(", ") + said[2]
+        yield same(f"  {group.name}") + messages.COLON + joined(said, messages.LIST_COMMA)
     for group in made[1:]:
         gap, interval = comparing.difference(group, made[0])
         text = gain_text(group.name, made[0].name, gap, interval, min(len(group.values), len(made[0].values)))

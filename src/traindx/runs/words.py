@@ -99,6 +99,8 @@ ASK = Text("Three lines while it is fresh (Enter leaves one out, Ctrl-C or a min
            "趁记忆新鲜，写三行结论（回车跳过一行；按 Ctrl-C 或一分钟不动就全部跳过）：")
 
 SAME = Text("Nothing differs.", "没有不同。")
+VARIABLES = {"code": Text("code", "代码"), "seed": Text("seed", "随机种子"), "data": Text("data", "数据"),
+             "environment": Text("environment", "环境"), "argv": Text("arguments", "命令行参数")}
 ONE_CHANGED = Text("One variable changed: {name}.", "只改了一个变量：{name}。")
 SEVERAL_CHANGED = Text("{count} variable{count:|s} changed ({names}): a difference in the curves cannot be put down to one of "
                        "them.",

@@ -6,9 +6,16 @@ from dataclasses import dataclass
 from traindx.core.judge import Absent
 from traindx.core.observed.finite import FiniteSummary, Nonfinite
 from traindx.core.recording import Recording
-from traindx.core.text import Text
+from traindx.core.text import Text, same
 
 _UNSEEN = Text("no loss or gradient on the CPU was seen", "没有看到 CPU 上的损失或梯度")
+_WORDS = {"division": Text("division", "除法"), "product": Text("product", "乘法"), "linear layer": Text("linear layer", "线性层"),
+          "convolution": Text("convolution", "卷积")}  # the others are called by their function
+
+
+def operation(name: str) -> Text:
+    """An operation of a fault, in words."""
+    return _WORDS.get(name) or same(name)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from traindx.core.text import EMPTY, Text
 from traindx.estimate.bill import BLOCK
 from traindx.probes import patching
 
@@ -23,10 +24,15 @@ LOSSES = ("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", 
           "binary_cross_entropy_with_logits", "kl_div", "poisson_nll_loss", "gaussian_nll_loss")
 ADAPTER_RANK = 8
 NAMES = ("batch", "accumulate", "checkpointing", "bf16", "fused", "foreach", "8-bit", "lora")
+STAYED = Text("the batch stayed {batch}", "batch 仍然是 {batch}")
 
 
 class NotApplicable(Exception):
     """The program has nothing that this change could act on; the message says what is missing."""
+
+    def __init__(self, why: Text) -> None:
+        super().__init__(why.en)
+        self.why = why
 
 
 class Change:
@@ -36,7 +42,7 @@ class Change:
     """
 
     acted = False
-    missing = ""
+    missing: Text = EMPTY
 
     def install(self, stack: ExitStack) -> None: ...
 
@@ -100,7 +106,7 @@ class Batch(Change):
 
     def verify(self, batch: int | None) -> None:
         if batch != self.after:
-            raise NotApplicable(f"the batch stayed {batch}")
+            raise NotApplicable(STAYED.fill(batch=batch))
 
 
 def _rows(tensor: Tensor, count: int) -> Tensor:
@@ -143,11 +149,11 @@ class Accumulate(Change):
 class Checkpointing(Change):
     """The blocks that repeat keep only their inputs and are computed again in backward."""
 
-    missing = "no blocks that repeat were found in the model"
+    missing = Text("no blocks that repeat were found in the model", "模型里没有找到重复的模块")
 
     def on_root(self, root: nn.Module, optimizers: list[Optimizer]) -> None:
         if getattr(root, "is_gradient_checkpointing", False):
-            self.missing = "the model is checkpointed already"
+            self.missing = Text("the model is checkpointed already", "模型已经在做激活重计算")
         elif getattr(root, "supports_gradient_checkpointing", False):
             self.acted = True
             root.gradient_checkpointing_enable()  # type: ignore[operator]
@@ -184,7 +190,7 @@ def blocks_of(root: nn.Module) -> list[nn.Module]:
 class Bf16(Change):
     """The model's calls under bfloat16 autocast."""
 
-    missing = "autocast is on already, or the weights are not fp32"
+    missing = Text("autocast is on already, or the weights are not fp32", "已经开着 autocast，或者权重不是 fp32")
 
     def on_root(self, root: nn.Module, optimizers: list[Optimizer]) -> None:
         self.acted |= not torch.is_autocast_enabled("cpu") and any(p.dtype is torch.float32 for p in root.parameters())
@@ -196,7 +202,7 @@ class Bf16(Change):
 class Stepping(Change):
     """The optimizer steps all parameters in one kernel (``fused``) or as CUDA's default does (``foreach``)."""
 
-    missing = "no optimizer that has a fused step, or it is on already"
+    missing = Text("no optimizer that has a fused step, or it is on already", "没有带 fused 更新的优化器，或者已经开着")
 
     def __init__(self, way: str) -> None:
         self.way = way
@@ -215,7 +221,7 @@ class EightBit(Change):
     """Moments in one byte with a scale for each block, as bitsandbytes keeps them; small tensors stay in fp32."""
 
     SMALL = 4096
-    missing = "no optimizer with moments"
+    missing = Text("no optimizer with moments", "没有带矩的优化器")
 
     def on_optimizer(self, optimizer: Optimizer) -> None:
         moments = 2 if "betas" in optimizer.param_groups[0] else 1 if optimizer.param_groups[0].get("momentum") else 0
@@ -247,7 +253,7 @@ def _moments_of(p: Tensor, moments: int) -> dict[str, Tensor]:
 class Lora(Change):
     """The model is frozen; every linear layer gets an adapter, and only these are trained."""
 
-    missing = "fewer than two linear layers"
+    missing = Text("fewer than two linear layers", "线性层不到两个")
 
     def on_root(self, root: nn.Module, optimizers: list[Optimizer]) -> None:
         layers = [m for m in root.modules() if isinstance(m, nn.Linear) or type(m).__name__ == "Conv1D"]

@@ -108,7 +108,7 @@ class _Traced(_Run):
         try:
             self.changes.verify(watch.batch)
         except NotApplicable as problem:
-            found["not_applicable"] = str(problem)
+            found["not_applicable"] = {"en": problem.why.en, "zh": problem.why.zh}
         return found
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from traindx.core.text import Text, number
+from traindx.core.text import Text, joined, number
 from traindx.figures import Axis, Band, Chart, Figure, Role, Series
 from traindx.labs.lab import Choice, Lab, Outcome, State, Table, seed
 from traindx.labs.six_monitors.alarms import Alarm, alarms
@@ -22,7 +22,7 @@ def compute(state: State) -> Outcome:
     if found:
         names = [alarm.quantity.title for alarm in found]
         verdict = Text("{n} of the six speak (measured): {names}. {first}", "六个监控量里有 {n} 个告警（实测）：{names}。{first}")
-        verdict = verdict.fill(n=len(found), names=Text(", ".join(name.en for name in names), "、".join(name.zh for name in names)),
+        verdict = verdict.fill(n=len(found), names=joined(names),
                                first=FAULTS[str(state["fault"])].meaning)
     else:
         verdict = Text("All six are as they should be over {steps} step{steps:|s} (measured): loss {before} → {after}.",

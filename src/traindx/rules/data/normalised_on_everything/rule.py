@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from traindx.core.findings import Evidence, Finding, Level
 from traindx.core.observed import Site
 from traindx.core.observed.fed import Columns, Fed, Part, ScalerFitted, ScalingLines
-from traindx.core.text import Text, number, spaced
+from traindx.core.text import Text, number, same
 from traindx.signals.feeding import Feed, Feeding, sites
 
 ZH = """归一化统计量是在训练集和验证集上一起算的
@@ -79,7 +79,7 @@ SHIFT = 0.2  # of a standard deviation: below, the two ways of scaling hardly di
 
 CAUSE = Text("{what} was computed on {rows} row{rows:|s}, training and validation together; seen from it, the training part has mean {mean} "
              "and standard deviation {std} in its most shifted column.",
-             "{what}是在 {rows} 个样本上算的，训练集和验证集都在里面；用它来量，训练部分偏得最多的一列，均值是 {mean}，标准差是 {std}。")
+             "{what} 是在 {rows} 个样本上算的，训练集和验证集都在里面；用它来量，训练部分偏得最多的一列，均值是 {mean}，标准差是 {std}。")
 BY_HAND = Text("The normalisation", "归一化统计量")
 FIX = Text("Compute the statistics on the training rows only, then apply them to both parts.",
            "只在训练样本上计算统计量，再用到两个部分上。")
@@ -184,7 +184,7 @@ def _by_range(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted], line
 
 
 def _named(fit: ScalerFitted | None) -> Text:
-    return spaced(fit.class_name) if fit else BY_HAND
+    return same(fit.class_name) if fit else BY_HAND
 
 
 def _each_spans(tables: list[Columns]) -> bool:

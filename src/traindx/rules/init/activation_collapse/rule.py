@@ -73,11 +73,11 @@ EXPERIMENT = "he-init"
 
 CAUSE_DIES = Text(
     "Layer outputs vary {factor} times less at {last} than at {first}: the signal is lost on the way, and the loss is stuck.",
-    "各层输出在样本间的差异，{first}是{last}的 {factor} 倍：信号在途中丢失，损失停住不动。")
+    "各层输出在样本间的差异，{first} 是 {last} 的 {factor} 倍：信号在途中丢失，损失停住不动。")
 CAUSE_GROWS = Text(
     "Layer outputs vary {factor} times more at {last} than at {first}: the signal explodes on the way, and the loss is "
     "stuck.",
-    "各层输出在样本间的差异，{last}是{first}的 {factor} 倍：信号在途中爆炸，损失停住不动。")
+    "各层输出在样本间的差异，{last} 是 {first} 的 {factor} 倍：信号在途中爆炸，损失停住不动。")
 FIRST, LAST = Text("the first layer", "第一层"), Text("the last layer", "最后一层")
 FIX = Text("Initialise by He's rule (ReLU) or Glorot's (tanh), or put norms between the layers.",
            "ReLU 用 He 初始化，tanh 用 Glorot 初始化，或者在层与层之间加归一化。")
@@ -111,4 +111,4 @@ def _finding(profile: DepthProfile, factor: float) -> Finding:
 
 
 def _named(layer: LayerFacts, place: Text) -> Text:
-    return Text(f"module {layer.name}", f"模块 {layer.name} ") if layer.name else place
+    return Text(f"module {layer.name}", f"模块 {layer.name}") if layer.name else place

@@ -114,6 +114,6 @@ def _finding(each: NormGap, losses: tuple[float, float]) -> Finding:
         cause=CAUSE.fill(gap=number(each.mean_gap), spread=number(each.spread), momentum=str(each.momentum)), fix=FIX,
         where=each.made_at,
         evidence=(Evidence(GAP, each.mean_gap, f"< {MEAN}", "rule of thumb", step=each.step),
-                  Evidence(RATIO, each.spread, "about 1", step=each.step),
+                  Evidence(RATIO, each.spread, Text("about 1", "约 1"), step=each.step),
                   Evidence(LOSSES, f"{number(losses[0])} / {number(losses[1])}")),
         first_step=each.step)

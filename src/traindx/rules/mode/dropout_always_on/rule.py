@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.mode import DropInEval, ForwardPass
 from traindx.core.observed.ops import Input, Op, OpTrace
-from traindx.core.text import Text, number, spaced
+from traindx.core.text import Text, number, same
 from traindx.signals.op_graph import OpGraph, plain_name
 
 ZH = """dropout 在推理模式下仍然起作用
@@ -77,10 +77,10 @@ EXPERIMENT = "same-input-twice"
 REPEATED = 0.6  # of the forwards got the very input of the one before: Monte Carlo dropout
 CAUSE = Text(
     "{function} drops {rate} of the values here although {module} is in eval mode: each call predicts something else.",
-    "{module}已经处于推理模式，{function} 在这里仍然丢弃值（比例 {rate}）：同一个输入，每次预测都不同。")
+    "{module} 已经处于推理模式，{function} 在这里仍然丢弃值（比例 {rate}）：同一个输入，每次预测都不同。")
 CAUSE_MASK = Text(
     "A random mask zeroes hidden values here although {module} is in eval mode: predictions change from call to call.",
-    "{module}已经处于推理模式，这里的随机掩码仍然把一部分隐藏值清零：同一个输入，每次预测都不同。")
+    "{module} 已经处于推理模式，这里的随机掩码仍然把一部分隐藏值清零：同一个输入，每次预测都不同。")
 FIX = Text("Give {function} training=self.training, or use an nn.Dropout module.",
            "给 {function} 传 training=self.training，或改用 nn.Dropout 模块。")
 FIX_ATTENTION = Text("Pass dropout_p=self.p if self.training else 0.0.",
@@ -173,4 +173,4 @@ def _finding(drop: DropInEval) -> Finding:
 
 
 def _named(module_class: str) -> Text:
-    return spaced(module_class) if module_class else Text("the model", "模型")
+    return same(module_class) if module_class else Text("the model", "模型")

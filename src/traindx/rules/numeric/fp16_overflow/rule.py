@@ -34,7 +34,7 @@ from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.finite import Nonfinite
 from traindx.core.observed.ops import Op, OpTrace
 from traindx.core.text import Text, number
-from traindx.signals.finite import FiniteChecks
+from traindx.signals.finite import FiniteChecks, operation
 
 ZH = """数值超出了 fp16 的范围
 
@@ -120,7 +120,7 @@ def _finding(fault: Nonfinite) -> Finding:
     sure = fault.reason != "factor"
     shown = f"{number(fault.low or 0.0)} .. {number(fault.high or 0.0)}"
     return Finding(
-        cause=(CAUSE if sure else CARRIED).fill(step=fault.step, op=fault.op), fix=FIX.fill(op=fault.op),
+        cause=(CAUSE if sure else CARRIED).fill(step=fault.step, op=operation(fault.op)), fix=FIX.fill(op=operation(fault.op)),
         where=sites[0] if sites else None, also=sites[1:], first_step=fault.step,
         confidence="certain" if sure and fault.exact else "likely", because=Text("", "") if sure else BECAUSE,
         evidence=(Evidence(RANGE if fault.reason == "half" else FINITE, shown, "|x| <= 65504", step=fault.step),))

@@ -37,7 +37,7 @@ from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.finite import Nonfinite
 from traindx.core.recording import Recording
 from traindx.core.text import Text, number, same
-from traindx.signals.finite import FiniteChecks
+from traindx.signals.finite import FiniteChecks, operation
 from traindx.signals.loss_curve import blew_up_before
 
 ZH = """训练里出现了 NaN 或无穷大
@@ -165,12 +165,12 @@ def _words(fault: Nonfinite) -> tuple[Text, Text]:
         return UNNAMED[fault.phase].fill(value=value, step=fault.step, names=names), fix
     what, fix = REASONS[fault.reason]
     text = BACKWARD if fault.phase == "backward" else FORWARD
-    return text.fill(value=value, step=fault.step, op=fault.op, what=what, slope=SLOPE), fix.fill(op=fault.op)
+    return text.fill(value=value, step=fault.step, op=operation(fault.op), what=what, slope=SLOPE), fix.fill(op=operation(fault.op))
 
 
 def _evidence(fault: Nonfinite, checks: FiniteChecks) -> Iterator[Evidence]:
     if fault.low is not None and fault.high is not None:
-        yield Evidence(OPERAND.fill(op=fault.op), f"{number(fault.low)} .. {number(fault.high)}", step=fault.step)
+        yield Evidence(OPERAND.fill(op=operation(fault.op)), f"{number(fault.low)} .. {number(fault.high)}", step=fault.step)
     if fault.count:
         yield Evidence(BAD, f"{fault.bad} / {fault.count}", same("0"), step=fault.step)
     yield Evidence(BAD_STEPS, checks.bad_steps, NONE)

@@ -72,6 +72,7 @@ STEP = 4
 CAUSE = Text("In {share} % of the steps the gradient norm is more than {times} times the limit {limit} (median {norm}): the clip sets the step.",
              "{share} % 的更新里，梯度范数超过上限 {limit} 的 {times} 倍（中位数 {norm}）：步子多大，由裁剪说了算。")
 FIX = Text("Raise the limit to about {norm}, and lower the learning rate accordingly.", "把上限提高到 {norm} 左右，并相应调小学习率。")
+ABOUT = Text("about {limit}", "约 {limit}")
 NORM = Text("median gradient norm at the clip", "裁剪时梯度范数的中位数")
 STEPS_ASKED, SHARE, TIMES = 50, 0.95, 5
 
@@ -90,5 +91,5 @@ def _finding(clip: ClipUse, norm: float, limit: float, share: int) -> Finding:
         cause=CAUSE.fill(share=share, times=TIMES, limit=number(limit), norm=number(norm)),
         fix=FIX.fill(norm=number(norm)),
         where=clip.site,
-        evidence=(Evidence(NORM, norm, f"about {number(limit)}"),),
+        evidence=(Evidence(NORM, norm, ABOUT.fill(limit=number(limit))),),
         first_step=clip.first)

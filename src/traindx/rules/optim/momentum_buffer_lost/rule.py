@@ -104,7 +104,7 @@ def _finding(each: Rebuilt, steps: float) -> Finding:
         where=each.site,
         also=(each.step_site,) if each.step_site else (),
         evidence=(Evidence(BUILT, each.instances, "1"),
-                  Evidence(STEPS, steps, MEMORY.fill(memory=number(each.memory)), unit="steps")),
+                  Evidence(STEPS, steps, MEMORY.fill(memory=number(each.memory)))),
         first_step=each.step,
         confidence="certain" if steps <= each.memory else "likely",
         because=Text("", "") if steps <= each.memory else WHY,

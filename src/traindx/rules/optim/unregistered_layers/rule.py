@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
-from traindx.core.text import Text, spaced
+from traindx.core.text import Text, same
 from traindx.signals.learning import Learners, elements, sites_of
 
 ZH = """放在普通列表或字典里的层在用，却从不训练
@@ -74,7 +74,7 @@ EXPERIMENT = "all-parameters"
 
 CAUSE = Text("{owner} uses {layers} that it does not register ({count} element{count:|s}): parameters() leaves them out, no optimizer "
              "holds them, they never moved.",
-             "{owner}用到了 {layers}，却没有注册（{count} 个元素）：parameters() 里没有它们，哪个优化器也拿不到，它们从未动过。")
+             "{owner} 用到了 {layers}，却没有注册（{count} 个元素）：parameters() 里没有它们，哪个优化器也拿不到，它们从未动过。")
 FIX = Text("Put the layers into nn.ModuleList or nn.ModuleDict (a tensor into nn.Parameter) before the optimizer is built.",
            "在建优化器之前，把这些层放进 nn.ModuleList 或 nn.ModuleDict（张量用 nn.Parameter）。")
 OUTSIDE = Text("elements that get gradients but are not among the model's parameters", "有梯度、却不在模型参数里的元素")
@@ -88,7 +88,7 @@ def check(learners: Learners) -> Iterator[Finding]:
     kinds = sorted({leaf.module if leaf.module and leaf.name in ("weight", "bias") else learners.name(leaf) for leaf in lost})
     made = learners.optimizer_for(learners.learning())
     yield Finding(
-        cause=CAUSE.fill(owner=spaced(lost[0].owner) if lost[0].owner else Text("the model",
+        cause=CAUSE.fill(owner=same(lost[0].owner) if lost[0].owner else Text("the model",
                                                                                 "模型"), layers=", ".join(kinds[:4]), count=elements(lost)),
         fix=FIX,
         where=sites[0] if sites else made.site if made else None,
