@@ -21,6 +21,7 @@ from traindx.core.rules import all_pages, all_rules
 from traindx.core.secrets import masked
 from traindx.core.text import Text
 from traindx.errors import UsageError
+from traindx.reporters.layout import width
 from traindx.runs import folder as folders
 
 SITE = Site("train.py", 3, "forward", "return x.softmax(1)")
@@ -291,3 +292,23 @@ def test_the_language_comes_from_the_option_then_the_locale(monkeypatch):
     assert cli.language_asked(["run", "--lang", "en", "train.py"]) == "en"
     assert cli.language_asked(["run", "--lang=en"]) == "en"
     assert cli.language_asked(["run", "train.py", "--lang", "en"]) == "zh"
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_the_help_of_every_command_is_chinese_to_its_headings(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        cli.main([command, "--lang", "zh", "--help"] if command != "runs" else [command, "--help", "--lang", "zh"])
+    out = capsys.readouterr().out
+    assert ended.value.code == 0 and out.startswith("用法：") and "选项：\n" in out
+    assert not any(word in out for word in ("usage:", "options:", "arguments:", "show this help"))
+    assert max(width(line) for line in out.splitlines() if not line.isascii()) <= 80
+
+
+@pytest.mark.parametrize(("words", "problem"), [
+    (["run", "--jsn"], "不认识的参数：--jsn"), (["explain"], "缺少参数：RULE"), (["run", "--json"], "参数 --json：要跟一个值"),
+    (["run", "--fail-on", "x", "t.py"], "参数 --fail-on：没有 'x' 这个选择，可选的有："),
+    (["runs", "list", "--limit", "x"], "参数 --limit：'x' 不是合法的值（int）")])
+def test_what_argparse_says_of_bad_usage_is_said_in_chinese(words, problem, capsys, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert cli.main(words) == 2 and capsys.readouterr().err.startswith(f"traindx：{problem}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 from traindx.core.text import Text
 
 NAME = "traindx"
+SAYS = Text("traindx: {what}", "traindx：{what}")
 
 # -- levels, confidence, origins --------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import IO, Any
 
+from traindx import messages
 from traindx.core.text import Language, Text
 from traindx.experiments.bench import Progress, Silent
 
@@ -19,7 +20,7 @@ class Lines:
         self.stream, self.language = stream, language
 
     def begin(self, title: Text, trials: int) -> None:
-        self.stream.write(f"traindx: {title.say(self.language)} ({trials})\n")
+        self.stream.write(f"{messages.SAYS.fill(what=title).say(self.language)} ({trials})\n")
         self.stream.flush()
 
     def advance(self) -> None: ...

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from traindx import __version__, messages
+from traindx import __version__, messages, usage
 from traindx.core.text import LANGUAGES, Language, language_from
 from traindx.errors import UsageError
 
@@ -42,11 +42,16 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, language: Language = "en", **settings: Any) -> None:
-        super().__init__(**{**settings, "allow_abbrev": False, "add_help": False})
+        super().__init__(**{"formatter_class": usage.formatter(language), **settings, "allow_abbrev": False, "add_help": False})
+        self._positionals.title, self._optionals.title = usage.POSITIONALS.say(language), usage.OPTIONS.say(language)
+        self.language = language
         self.add_argument("-h", "--help", action="help", help=messages.OPT_HELP.say(language))
 
+    def format_help(self) -> str:
+        return usage.with_full_width_colons(super().format_help(), self.language)
+
     def error(self, message: str) -> NoReturn:
-        raise UsageError(messages.BAD_USAGE.fill(problem=message, command=self.prog))
+        raise UsageError(messages.BAD_USAGE.fill(problem=usage.complaint(message), command=self.prog))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(words, language)
     except UsageError as problem:
-        sys.stderr.write(f"{messages.NAME}: {problem.text.say(language)}\n")
+        sys.stderr.write(f"{messages.SAYS.fill(what=problem.text).say(language)}\n")
         return BAD_USAGE
     except BrokenPipeError:  # `traindx rules | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,6 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, TypeVar
 
+from traindx import messages
 from traindx.core.text import Language, Text, language_from
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _show(leaf: Leaf, command: list[str], language: Language) -> int | None:
     """The page of a cause; the exit status of its experiment where that was run."""
     from traindx.reporters.layout import wrap
     from traindx.reporters.style import columns_of
-    print(f"\n{leaf.rule}: {leaf.title.say(language)}")
+    print(f"\n{leaf.rule}{messages.COLON.say(language)}{leaf.title.say(language)}")
     for line in wrap(" ".join(leaf.see.say(language).split()), columns_of(sys.stdout), "  " + SEE.say(language)):
         print(line)
     if leaf.experiment is None:

@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     if not settings.no_record:
         _keep(report, program, Path(settings.runs_dir), began, language)
     if report.interrupted or report.unfinished:
-        sys.stderr.write(f"traindx: {GO_ON.say(language)}\n")
+        sys.stderr.write(f"{messages.SAYS.fill(what=GO_ON).say(language)}\n")
     else:
         kept.forget(folder)
     return 130 if report.interrupted else 2 if report.impossible else 0
@@ -214,4 +214,4 @@ def _keep(report: ExamReport, program: Program, runs_dir: Path, began: datetime,
     except OSError as problem:
         sys.stderr.write(messages.CANNOT_RECORD.fill(folder=runs_dir, problem=reason(problem)).say(language) + "\n")
     else:
-        sys.stderr.write(f"traindx: {KEPT.fill(file=file).say(language)}\n")
+        sys.stderr.write(f"{messages.SAYS.fill(what=KEPT.fill(file=file)).say(language)}\n")

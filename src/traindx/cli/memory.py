@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traindx import messages
 from traindx.core.text import Language, Text, language_from
 from traindx.errors import UsageError
 
@@ -156,7 +157,7 @@ def _progress(language: Language) -> Any:
         return lambda text: None
 
     def show(text: Text) -> None:
-        sys.stderr.write(f"\r\x1b[Ktraindx: {text.say(language)} ...")
+        sys.stderr.write(f"\r\x1b[K{messages.SAYS.fill(what=text).say(language)} ...")
         sys.stderr.flush()
     return show
 

@@ -49,7 +49,7 @@ def repeat(run: Run, runs_dir: Path, language: Language, keep: bool = False, as_
         print(words.RUNNING_AGAIN.fill(run=run.name, folder=scratch.cwd).say(language), file=say, flush=True)
         for text in _warnings(run, scratch):
             print(text.say(language), file=say, flush=True)
-        again = execute(run, scratch, runs_dir)
+        again = execute(run, scratch, runs_dir, language)
         if keep:
             kept = Path(tempfile.mkdtemp(prefix="traindx-kept-"))
             shutil.copytree(scratch.root, kept, dirs_exist_ok=True, symlinks=True)
@@ -161,14 +161,15 @@ def _warnings(run: Run, scratch: Scratch) -> Iterator[Text]:
         yield words.MASKED_CODE
 
 
-def execute(run: Run, scratch: Scratch, runs_dir: Path) -> Run:
+def execute(run: Run, scratch: Scratch, runs_dir: Path, language: Language) -> Run:
     """Runs the script under ``traindx run``; the new run, recorded beside the old one."""
     before = set(runs_in(runs_dir))
     script = str(run.fields.get("script", ""))
     what = ["-m", script.removeprefix("-m ")] if script.startswith("-m ") else [script]
     name = f"{run.fields.get('name', 'run')}-again"
     argv = [str(word) for word in run.fields.get("argv", [])]
-    command = [sys.executable, "-m", "traindx", "run", "--no-ask", "--runs-dir", str(runs_dir.resolve()), "--name", name, *what, *argv]
+    command = [sys.executable, "-m", "traindx", "run", "--no-ask", "--lang", language, "--runs-dir", str(runs_dir.resolve()), "--name", name,
+               *what, *argv]
     environment = dict(os.environ)
     for variable, value in mapping(run.environment.get("variables")).items():
         if variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED", "CUBLAS_WORKSPACE_CONFIG"):
