@@ -161,6 +161,8 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    from traindx.reporters.layout import wrap
+    from traindx.reporters.style import columns_of
     from traindx.runs.comparing import difference, groups
     from traindx.runs.overlay import render
     from traindx.runs.reading import find
@@ -177,7 +179,7 @@ def _compare(options: argparse.Namespace) -> int:
         _print_json({"metric": metric, "groups": shown,
                      "gains": [{"a": a.name, "b": b.name, "difference": gap, "interval": interval} for a, b, gap, interval in gains]})
     else:
-        print("\n".join(said))
+        print("\n".join(line for text in said for line in wrap(text, columns_of(sys.stdout), "", "  ")))
     if options.html:
         _write(options.html, render(runs, said, options.language))
     return 0

@@ -40,7 +40,7 @@ from traindx.signals.training import Progress
 ZH = """sigmoid 或 tanh 的输出顶在两端
 
 是什么：
-从一开始，隐藏层里 sigmoid 或 tanh 的大多数输出就落在取值范围两端 1% 以内。那里的导数几乎为零，前面的层几乎得不到梯度。
+从一开始，隐藏层里 sigmoid 或 tanh 的大多数输出就落在取值范围两端 1 % 以内。那里的导数几乎为零，前面的层几乎得不到梯度。
 
 为什么不报错：
 输出都是有限值，看上去像「很有把握」，后面的层也还能学。
@@ -63,7 +63,7 @@ ZH = """sigmoid 或 tanh 的输出顶在两端
 一开始就把这一层的权重除以 10：损失开始下降，病因就是饱和。
 
 来源：
-Glorot、Bengio 2010 第 3 节；80% 这个界限是经验值。
+Glorot、Bengio 2010 第 3 节；80 % 这个界限是经验值。
 """
 LEVEL = "warning"
 STEP = 4

@@ -43,7 +43,7 @@ from traindx.signals.loss_curve import blew_up_before
 ZH = """训练里出现了 NaN 或无穷大
 
 是什么：
-某一个运算把正常的数变成了 NaN 或无穷大：log(0)、除以 0、sqrt 在 0 处的无穷斜率、0 * inf、exp 上溢、整行都被遮住的 softmax。
+某一个运算把正常的数变成了 NaN 或无穷大：log(0)、除以 0、sqrt 在 0 处无穷大的斜率、0 * inf、exp 上溢、整行都被遮住的 softmax。
 它一旦进了损失或梯度，只要一步就会传遍所有参数。
 
 为什么不报错：
@@ -51,7 +51,7 @@ ZH = """训练里出现了 NaN 或无穷大
 于是损失看着正常，参数已经全是 NaN。
 
 你会看到：
-训练好好的，几个 epoch 之后损失变成 NaN；或者损失仍是正常的数，却突然跳到一个常数，再也不动。
+训练好好的，几轮之后损失变成 NaN；或者损失仍是正常的数，却突然跳到一个常数，再也不动。
 
 容易混淆的情况：
 注意力掩码里的 -inf 没有问题，只要每一行至少留下一个位置。GradScaler 遇到 inf 就跳过这一步并把缩放减半，这是它的本职。
@@ -69,7 +69,7 @@ ZH = """训练里出现了 NaN 或无穷大
 从最后一个正常的状态重放，让输入避开那个坏值：运行应当一直正常。
 
 来源：
-IEEE 754；PyTorch issue 10729（where 与 NaN 梯度）；PyTorch 异常检测 (anomaly detection) 文档。
+IEEE 754；PyTorch issue 10729（where 与 NaN 梯度）；PyTorch 异常检测（anomaly detection）文档。
 """
 LEVEL = "error"
 STEP = 2
