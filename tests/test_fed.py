@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from traindx.probes import rows
+from traindx.probes import fed_maps, rows
 from traindx.probes.fed_counts import Group, Order
 from traindx.probes.scaling_lines import range_lines, scaling_lines
 
@@ -97,3 +97,40 @@ def test_lines_that_take_a_range_are_told_with_the_calls_of_their_function():
              "def load(z):\n    return Scaler().fit(z)\n"
     assert range_lines(source) == [(1, "<module>"), (12, "load"), (7, "fit")]
     assert range_lines("not python (") == []
+
+
+# -- maps over images ----------------------------------------------------------------------------------------------------
+
+def blobs(count, seed=0):
+    """Images of one bright spot each [count, 1, 20, 20], and where it is [count, 20, 20]."""
+    rng = np.random.default_rng(seed)
+    down, across = np.mgrid[:20, :20]
+    y, x = rng.uniform(4, 16, (2, count, 1, 1))
+    spots = ((down - y) ** 2 + (across - x) ** 2 < 9).astype(float)
+    return spots[:, None] + rng.normal(0, 0.3, (count, 1, 20, 20)), spots
+
+
+def test_the_share_that_a_map_explains_is_that_of_class_means_and_of_a_line():
+    images, spots = blobs(6)
+    for maps in (spots, images[:, 0] * -3 + 1):
+        for image, given, share in zip(images[:, 0], maps, fed_maps.explained(images, maps)):
+            if maps is spots:
+                within = sum(((image[given == k] - image[given == k].mean()) ** 2).sum() for k in (0, 1))
+                assert share == pytest.approx(1 - within / ((image - image.mean()) ** 2).sum())
+            else:
+                assert share == pytest.approx(np.corrcoef(image.ravel(), given.ravel())[0, 1] ** 2)
+
+
+@pytest.mark.parametrize("turn", [*fed_maps.TURNS, *fed_maps.SQUARE])
+def test_a_map_that_was_turned_is_told_by_its_turn(turn):
+    images, spots = blobs(200)
+    back = {"quarter turn": "three quarters", "three quarters": "quarter turn"}.get(turn, turn)
+    told = fed_maps.lying(images, {**fed_maps.TURNS, **fed_maps.SQUARE}[back](spots))
+    assert len(told) > 60 and {name for name, _ in told} == {turn}
+
+
+def test_maps_that_say_nothing_of_their_images_tell_nothing():
+    images, spots = blobs(200)
+    assert len(fed_maps.lying(images, np.roll(spots, 1, axis=0))) < 30  # by chance
+    assert fed_maps.lying(np.random.default_rng(1).normal(size=(200, 3, 20, 20)), spots) == []
+    assert fed_maps.lying(np.zeros((4, 1, 20, 20)), spots[:4]) == []

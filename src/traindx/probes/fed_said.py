@@ -6,9 +6,11 @@ from collections import Counter
 
 import numpy as np
 
+from traindx.core.observed import Site
 from traindx.core.observed.fed import Fed, FirstWeights, Giveaway, Labels, Neighbours
 from traindx.probes import rows as row
 from traindx.probes import source
+from traindx.probes.fed_arrivals import Delivered
 from traindx.probes.fed_counts import Group, Model, numbers
 from traindx.probes.fed_first import First
 from traindx.probes.rows import Array
@@ -47,7 +49,7 @@ def fed_of(model: Model, group: Group, step: int) -> Fed:
         columns=group.columns(),
         known=float(np.mean(model.known)) if training and model.known else 0.0,
         trained=0 if training else sum(map(bool, group.met.values())),
-    earlier=0 if training else sum(value == 2 for value in group.met.values()),
+        earlier=0 if training else sum(value == 2 for value in group.met.values()),
         full=group.full,
         clean=group.clean,
         middle=group.middle,
@@ -95,7 +97,7 @@ def labels_of(model: Model, step: int, everything: bool) -> Labels:
         first_forward=group.first.site,
         loader=delivered.loader if delivered else 0,
         loader_site=delivered.site if delivered else None,
-        written=tuple(place for code in delivered.codes if (place := source.line_with(code, "return"))) if delivered else (),
+        written=written_in(delivered),
         sampler=delivered.sampler if delivered else "",
         pure=order.same / max(order.pairs, 1),
         pure_expected=chance,
@@ -115,6 +117,11 @@ def labels_of(model: Model, step: int, everything: bool) -> Labels:
         neighbours=neighbours_of(model) if everything else None,
         giveaway=giveaway_of(model) if everything else None,
     )
+
+
+def written_in(delivered: Delivered | None) -> tuple[Site, ...]:
+    """The user's lines that gave the rows back."""
+    return tuple(place for code in delivered.codes if (place := source.line_with(code, "return"))) if delivered else ()
 
 
 def _reserved(model: Model) -> tuple[Array, Array]:

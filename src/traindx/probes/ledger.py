@@ -29,7 +29,8 @@ from traindx.probes.fed_arrivals import Arrivals
 from traindx.probes.fed_batches import Batch, Call, as_rows, is_data, may_be_data, names_a_task, storage_of, width_of
 from traindx.probes.fed_counts import Model
 from traindx.probes.fed_first import First, enters
-from traindx.probes.fed_said import fed_of, first_of, labels_of
+from traindx.probes.fed_maps import Maps
+from traindx.probes.fed_said import fed_of, first_of, labels_of, written_in
 from traindx.probes.session import BackwardRun, Budget, ForwardRun, LossRun, Probe, Session
 from traindx.probes.tensors import readable, tensors_in
 
@@ -81,6 +82,7 @@ class FedLedger(Probe):
         self._run: ForwardRun | None = None
         self._first_done = True
         self._firsts: dict[int, First] = {}
+        self._maps: dict[int, Maps] = {}
         self._arrivals = Arrivals(session)
         self._given = 0  # tensors of the latest call
         self._latest: Call | None = None
@@ -304,6 +306,14 @@ class FedLedger(Probe):
             if target.is_floating_point() and not math.isfinite(float(target.detach().sum())):
                 self._note_nonfinite("target", target, self._latest)
         batch.pair(run, self._head)
+        if batch.grad:
+            self._lay(batch, run)
+
+    def _lay(self, batch: Batch, run: LossRun) -> None:
+        images = self._latest.input() if self._latest is not None else None
+        maps = self._maps.setdefault(batch.model.number, Maps())
+        if images is not None and len(images) == len(batch.rows) and maps.wants:
+            maps.take(images, run, batch.site, batch.delivered)
 
     # -- when it is known what a batch was for
 
@@ -372,6 +382,9 @@ class FedLedger(Probe):
                     emit(labels_of(model, step, everything))
             for group in model.evaluations.values():
                 emit(fed_of(model, group, step))
+        for number, maps in self._maps.items():
+            if maps.seen:
+                emit(maps.said(number, step, written_in(maps.delivered)))
         for key, first in self._firsts.items():
             if (seen := first_of(key, first, step)) is not None:
                 emit(seen)

@@ -122,6 +122,26 @@ class Giveaway:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MapsFed(Observation):
+    """Targets that are maps over the images of training (masks, depths). ``key`` is ``maps-<model>``.
+
+    Of ``seen`` maps, ``lying`` fit their image clearly better as they lie than turned over in any way, ``turned`` only when turned, by how;
+    the shares are of the image's variance that such maps explain (medians, 0 .. 1).
+    """
+
+    model: int
+    site: Site | None
+    seen: int
+    lying: int
+    turned: dict[str, int]
+    share_lying: float
+    share_turned: float
+    first_forward: Site | None = None
+    loader_site: Site | None = None
+    written: tuple[Site, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Labels(Observation):
     """Targets that came with training rows, one per row. ``key`` is ``labels-<model>``; ``classes`` is the width of the
     logits (0: values).

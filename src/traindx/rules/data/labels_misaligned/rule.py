@@ -2,7 +2,7 @@
 
 What it is:
 Inputs and labels were put into different orders: shuffled by two separate draws, sorted on one side only, paired from two listings,
-or mixed up again in each batch.
+or mixed up again in each batch. Or an image is flipped as augmentation, and its mask is not, or by another draw.
 
 Why it is silent:
 Both arrays have the right length and type. A net that is large enough learns the wrong pairs by heart, so the training loss may fall.
@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
-from traindx.core.observed.fed import Labels
+from traindx.core.observed.fed import Labels, MapsFed
 from traindx.core.recording import Recording
 from traindx.core.text import Text, number
 from traindx.signals.feeding import RICH, Feed, Feeding, Progress, entropy, sites
@@ -41,7 +41,7 @@ from traindx.signals.feeding import RICH, Feed, Feeding, Progress, entropy, site
 ZH = """标签和输入对不上号
 
 是什么：
-输入和标签的次序不一致：各自打乱了一次、只给一边排了序、来自两份次序不同的清单，或者每个 batch 里又打乱一次。
+输入和标签的次序不一致：各自打乱了一次、只给一边排了序、来自两份次序不同的清单，或者每个 batch 里又打乱一次。还有一种：图像做了翻转增强，掩码没有跟着翻转，或者两边各抽了一次随机数。
 
 为什么不报错：
 两个数组的长度和类型都对。网络够大时会把错误的配对背下来，训练损失照样下降。
@@ -78,6 +78,18 @@ CAUSE = Text("The inputs say nothing about their labels: neighbouring rows agree
 REDRAWN = Text("The same inputs come with other labels each time: of {again} repeated row{again:|s} {same} had the same label, chance "
                "gives {expected}.",
                "同一个输入每次配的标签都不一样：{again} 次重复中有 {same} 次标签相同，碰巧也有 {expected} 次。")
+TURNED = Text("Of {told} maps that tell, {turned} fit their image only when turned over (most often {way}): the image was flipped or rotated, its map "
+              "was not, or by another draw.",
+              "{told} 张看得出方向的标注图里，有 {turned} 张要翻转之后才和图像对得上（多半是{way}）：图像翻转了，标注图没有跟着翻转，或者两边各抽了一次随机数。")
+FIX_TURNED = Text("Draw once for each sample and apply the same flip or rotation to the image and to its map.",
+                  "每个样本只抽一次随机数，对图像和标注图做同样的翻转或旋转。")
+EXPLAINS_SHARE = Text("share of the image's variance that the map explains: as it lies, turned", "标注图能解释的图像方差：原样、翻转之后")
+NEVER_TURNED = Text("no map fits only when turned", "没有哪张要翻转之后才对得上")
+LYING = Text("maps that fit as they lie, and only when turned", "原样就对得上的、翻转之后才对得上的标注图")
+WAYS = {"left-right": Text("left-right", "左右翻转"), "up-down": Text("up-down", "上下翻转"), "half turn": Text("half a turn", "转 180 度"),
+        "transposed": Text("transposed", "转置"), "quarter turn": Text("a quarter turn", "转 90 度"),
+        "three quarters": Text("three quarters of a turn", "转 270 度")}
+FEWEST, TURNED_SHARE = 20, 0.15  # maps that tell, and the share that is no exception
 FIX = Text("Shuffle inputs and labels with one and the same index array.", "用同一个下标数组打乱输入和标签。")
 AGREE = Text("agreement with the 5 nearest rows", "与最近 5 个样本的一致程度")
 COLUMN = Text("strongest single column, in standard errors", "相关性最强的一列（以标准误计）")
@@ -86,7 +98,8 @@ ABOVE = Text("above 5 where labels depend on a column", "标签与某一列有�
 HARD = Text("a task that is truly this hard looks the same", "任务本身要是真有这么难，看起来也一样")
 
 
-def check(feeding: Feeding, progress: Progress, recording: Recording) -> Iterator[Finding]:
+def check(feeding: Feeding, progress: Progress, recording: Recording, maps: list[MapsFed] | None) -> Iterator[Finding]:
+    yield from (_turned_finding(each) for each in maps or [] if _turned(each))
     for feed in feeding:
         labels = feed.labels
         if labels is None:
@@ -95,6 +108,13 @@ def check(feeding: Feeding, progress: Progress, recording: Recording) -> Iterato
             yield _redrawn_finding(feed, labels)
         elif _unrelated(labels) and (chance := _chance(labels)) and (best := _no_better(recording, labels, progress, chance)):
             yield _finding(feed, labels, best, chance)
+
+
+def _turned(maps: MapsFed) -> bool:
+    """Some maps fit their image only when turned, and then as well as others do as they lie."""
+    turned = sum(maps.turned.values())
+    alike = maps.lying < FEWEST or maps.share_turned > 0.6 * maps.share_lying
+    return turned >= FEWEST and turned >= TURNED_SHARE * (turned + maps.lying) and alike
 
 
 def _redrawn(labels: Labels, progress: Progress) -> bool:
@@ -144,3 +164,14 @@ def _redrawn_finding(feed: Feed, labels: Labels) -> Finding:
     return Finding(
         cause=REDRAWN.fill(again=labels.again, same=labels.again_same, expected=round(labels.again * labels.pure_expected)), fix=FIX,
         where=places[0] if places else None, also=places[1:])
+
+
+def _turned_finding(maps: MapsFed) -> Finding:
+    places = sites(maps.written[-1] if maps.written else None, maps.loader_site, maps.site, maps.first_forward)
+    turned = sum(maps.turned.values())
+    way = WAYS[max(maps.turned, key=lambda way: maps.turned[way])]
+    seen = f"{number(maps.share_lying)}, {number(maps.share_turned)}"
+    return Finding(
+        cause=TURNED.fill(told=turned + maps.lying, turned=turned, way=way), fix=FIX_TURNED,
+        where=places[0] if places else None, also=places[1:],
+        evidence=(Evidence(LYING, f"{maps.lying}, {turned}", NEVER_TURNED), Evidence(EXPLAINS_SHARE, seen)))
