@@ -76,12 +76,37 @@ def lab_shown(page, name):
     return page.inner_text(".verdict")
 
 
+ILL_LAID = """() => {
+    const faults = [];
+    for (const box of document.querySelectorAll('.tables .scroll')) {
+        if (box.scrollWidth > box.clientWidth + 1) faults.push('a table is cut off');
+        if (!box.querySelector('tbody tr')) faults.push('a table without rows');
+    }
+    for (const canvas of document.querySelectorAll('.canvas')) {
+        const labels = [...canvas.querySelectorAll('.annotation')].map((label) => [label.textContent, label.querySelector('.bg').getBoundingClientRect()]);
+        for (const line of canvas.querySelectorAll('.js-line')) {
+            const matrix = line.getScreenCTM(), length = line.getTotalLength();
+            for (let at = 0; at <= length; at += 2) {
+                const point = line.getPointAtLength(at).matrixTransform(matrix);
+                const under = labels.find(([, box]) => point.x > box.left + 3 && point.x < box.right - 3 && point.y > box.top + 4 && point.y < box.bottom - 4);
+                if (under) { faults.push(`a curve runs through "${under[0]}"`); break; }
+            }
+        }
+        for (const [text, box] of labels) for (const [other, next] of labels) {
+            if (text < other && box.left < next.right - 2 && next.left < box.right - 2 && box.top < next.bottom - 4 && next.top < box.bottom - 4) faults.push(`"${text}" covers "${other}"`);
+        }
+    }
+    return faults;
+}"""
+
+
 @pytest.mark.parametrize("name", list(all_labs()))
 def test_a_lab_is_moved(watched, page, name):
     lab = all_labs()[name]
     watched.go(f"/labs/{name}?lang=en", "form.knobs")
     lab_shown(page, name)
     assert page.locator("figure[data-kind=chart] .main-svg").count() >= page.locator("figure[data-kind=chart]").count()
+    assert page.evaluate(ILL_LAID) == []
     for knob in lab.knobs:  # each to another position, and what is drawn is that position
         at = knob.values.index(knob.default)
         wanted = knob.values[at + 1 if at + 1 < len(knob.values) else at - 1]
@@ -100,7 +125,7 @@ def test_a_lab_is_moved(watched, page, name):
 def test_a_lab_in_chinese_holds_no_english(watched, page, name):
     watched.go(f"/labs/{name}?lang=zh", "form.knobs")
     lab_shown(page, name)
-    assert page.evaluate("document.documentElement.lang") == "zh-CN"
+    assert page.evaluate("document.documentElement.lang") == "zh-CN" and page.evaluate(ILL_LAID) == []
     assert_chinese(page.inner_text("main") + page.inner_text("#head"))
 
 

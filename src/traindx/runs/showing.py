@@ -179,7 +179,7 @@ def config(run: Run) -> list[tuple[str, Text]]:
     for kind in ("optimizers", "schedulers", "loaders"):
         for part in rows_of(config.get(kind)):
             rows.append((str(part.get("class") or kind.removesuffix("s")), same(_settings(part))))
-    return rows[:60]
+    return list(dict.fromkeys(rows))[:60]  # a loader that is made anew in each epoch is told once
 
 
 def _settings(part: dict[str, Any]) -> str:

@@ -72,7 +72,7 @@ def compute(state: State) -> Outcome:
         verdict = FOUND.fill(layer=low, count=len(tests), name=name)
     else:
         verdict = OPEN.fill(count=len(tests), left=high - low + 1, low=low, high=high)
-    return Outcome(verdict, level, (_net(broken, tests, low, high), _needed(broken, strategy)), (_table(tests),))
+    return Outcome(verdict, level, (_net(broken, tests, low, high), _needed(broken, strategy)), (_table(tests),) if tests else ())
 
 
 FOUND = Text("Layer {layer} is the first whose output is not finite: found with {count} test{count:|s} ({name}; measured).",

@@ -110,7 +110,7 @@ def _loss(run: Run) -> Chart:
                  Axis(Text("squared error", "平方误差"), log=True),
                  (Series(Text("loss", "损失"), steps, run.losses[::EVERY]),),
                  (Mark("y", run.losses[0], Text("start", "起点")),
-                  Mark("y", LEARNT, Text("learnt by heart: below 0.05 (rule of thumb)", "背下来了：低于 0.05（经验值）"), "good")))
+                  Mark("y", LEARNT, Text("learnt: 0.05 (rule of thumb)", "背下来：0.05（经验值）"), "good")))
 
 
 def _answers(run: Run) -> Chart:

@@ -1,5 +1,6 @@
 // Elements made from data. Text only ever becomes text: nothing here parses markup.
 
+const NUMBER = /^[-−+\d.,/eE∞±… %]+$/; // a cell that is not to be broken into lines
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An element; `props`: attributes, `class`, `on` = {event: handler}; children: elements, strings, null, or lists of these. */
@@ -22,7 +23,7 @@ export function fill(parent, ...children) {
 /** A table that scrolls on its own where it is wider than the page. */
 export function table(columns, rows, caption) {
   const head = el("tr", {}, columns.map((text) => el("th", { scope: "col" }, text)));
-  const body = rows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, cell))));
+  const body = rows.map((row) => el("tr", {}, row.map((cell) => el("td", { class: NUMBER.test(cell) ? "number" : null }, cell))));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, body)));
 }

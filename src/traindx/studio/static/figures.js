@@ -5,7 +5,8 @@ import { loadPlotly } from "./socket.js";
 import { number, say, word } from "./words.js";
 
 const ROWS = 200; // of the table behind a curve
-const LINE = 17; // pixels of one row of labels above a chart
+const LINE = 17; // pixels of one row of labels
+const HEIGHT = 210; // pixels of what is drawn between the axes, about
 const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
 
 /** A figure's element. `onMark(knob, value)` is called while a mark is dragged; `zoom` lets the pointer select a range. */
@@ -97,14 +98,14 @@ function colours() {
 function themed(shown, width, options) {
   const { ink, rule, paper } = colours();
   const font = { family: getComputedStyle(document.body).fontFamily, size: 13, color: ink };
-  const axis = (given, letter) => ({ ...given, ...(given.type === "log" ? logTicks(span(shown, letter)) : {}), gridcolor: rule, linecolor: rule, zerolinecolor: rule, automargin: true, nticks: width < 420 ? 5 : 8,
+  const axis = (given, letter) => ({ ...given, ...(given.type === "log" ? logTicks(span(shown, letter), width < 420 ? 4 : 6) : {}), autotickangles: [0, -45, -90], gridcolor: rule, linecolor: rule, zerolinecolor: rule, automargin: true, nticks: width < 420 ? 5 : 8,
     title: { ...given.title, standoff: 10, font: { size: 13 } },
     fixedrange: !options.zoom, hoverformat: ".4~g" });
   const layout = shown.layout;
   const { notes, levels } = staggered((layout.annotations ?? []).filter((note) => !isBand(note)), shown, width);
   return { ...layout, title: undefined, showlegend: false, font, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", xaxis: axis(layout.xaxis, "x"), yaxis: axis(layout.yaxis, "y"),
     margin: { l: 56, r: 16, t: 12 + LINE * levels, b: 48 }, dragmode: options.zoom ? "zoom" : false, hovermode: "closest", hoverlabel: { bgcolor: paper, font: { color: ink } },
-    annotations: notes.map((note) => ({ ...note, font: { size: 12, color: ink } })), uirevision: options.zoom ? "kept" : undefined };
+    annotations: notes.map((note) => ({ ...note, ...spotOf(note, shown, width), bgcolor: `${paper}cc`, borderpad: 0, font: { size: 12, color: ink } })), uirevision: options.zoom ? "kept" : undefined };
 }
 
 /** Labels of vertical marks in as many rows as keep them from covering each other, and inside of the chart. */
@@ -126,8 +127,51 @@ function staggered(annotations, shown, width) {
   return { notes: annotations.map((note) => ({ ...note, ...rows.get(note) })), levels: ends.length };
 }
 
+const ENDS = { right: 1, left: 0, center: 0.5 };
+const SPOTS = ["bottom", "top"].flatMap((touching) => Object.keys(ENDS).map((end) => [end, touching])); // the side of the label that touches the line
+
+/** The label of a horizontal mark, at that place along its line and on that side of it where the curves leave most room. */
+function spotOf(note, shown, width) {
+  if (note.xref !== "paper" || note.x !== 1) return {};
+  const [low, high] = span(shown, "y");
+  const room = Math.max(width - 90, 100);
+  const at = (note.y - low) / (high - low || 1);
+  const long = Math.min(1, (breadth(note.text) + 6) / room), tall = LINE / HEIGHT;
+  const upright = (shown.layout.shapes ?? []).filter((shape) => shape.yref === "paper").map((shape) => shareOf(shown, "x")(shape.x0));
+  const points = [...shown.data.flatMap((trace) => drawn(trace, shown)), ...upright.flatMap((x) => between([x, 0], [x, 1]))];
+  const covered = ([end, touching]) => {
+    const [left, foot] = [ENDS[end] * (1 - long), touching === "bottom" ? at : at - tall];
+    if (foot < 0 || foot + tall > 1.1) return Infinity;
+    return points.filter(([x, y]) => x >= left && x <= left + long && y > foot + tall / 8 && y < foot + tall).length;
+  };
+  const [end, touching] = SPOTS.map((spot) => [covered(spot), spot]).reduce((a, b) => (b[0] < a[0] ? b : a))[1];
+  return { x: ENDS[end], xanchor: end, yanchor: touching, yshift: touching === "bottom" ? 2 : -2 };
+}
+
+/** Places that a trace covers, close enough to each other, as shares of the width and height of the picture. */
+function drawn(trace, shown) {
+  const [across, up] = [shareOf(shown, "x"), shareOf(shown, "y")];
+  const points = trace.x.map((x, at) => [across(x), up(trace.y[at])]);
+  if (trace.type === "bar") return points.flatMap(([x, y], at) => [-0.4, 0, 0.4].flatMap((by) => between([across(trace.x[at] + by), up(0)], [across(trace.x[at] + by), y])));
+  return trace.mode.startsWith("lines") ? points.flatMap((point, at) => (at ? between(points[at - 1], point) : [point])) : points;
+}
+
+/** How far along an axis a value lies, from 0 to 1. */
+function shareOf(shown, letter) {
+  const [low, high] = span(shown, letter);
+  return (value) => ((shown.layout[`${letter}axis`].type === "log" ? Math.log10(value) : value) - low) / (high - low || 1);
+}
+
+function between([x, y], [toX, toY]) {
+  return Array.from({ length: 20 }, (_, at) => [x + ((toX - x) * (at + 1)) / 20, y + ((toY - y) * (at + 1)) / 20]);
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+
+/** Pixels of a label. */
 function breadth(text) {
-  return [...text].reduce((sum, letter) => sum + (letter.codePointAt(0) > 0x2e7f ? 12.5 : 6.8), 0);
+  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
 }
 
 /** The range of an axis as it will be drawn, in the units of annotations (decades where it is logarithmic). */
@@ -141,15 +185,24 @@ function span(shown, letter) {
   return seen.length ? [seen.reduce((a, b) => Math.min(a, b)), seen.reduce((a, b) => Math.max(a, b))] : [0, 1];
 }
 
-/** Whole decades where there are several of them; else 1, 2 and 5 of each, written out. */
-function logTicks([low, high]) {
+/** Whole decades where there are several of them, `most` at most; else 1, 2 and 5 of each, written out. */
+function logTicks([low, high], most) {
   const size = Math.abs(high - low);
-  if (size >= 2.5) return { dtick: Math.ceil(size / 6) };
   const values = [];
+  if (size >= 2.5) {
+    const by = Math.ceil(size / most);
+    for (let decade = Math.ceil(Math.min(low, high) / by - 1) * by; decade <= Math.max(low, high) + by; decade += by) values.push(decade);
+    return { tickmode: "array", tickvals: values.map((decade) => 10 ** decade), ticktext: values.map(power) };
+  }
   for (let decade = Math.floor(Math.min(low, high)) - 1; decade <= Math.ceil(Math.max(low, high)) + 1; decade += 1) {
     values.push(...(size > 0.5 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 7]).map((digit) => digit * 10 ** decade));
   }
   return { tickmode: "array", tickvals: values, ticktext: values.map((value) => number(value)) };
+}
+
+/** Plotly would write powers in larger letters than other numbers. */
+function power(decade) {
+  return decade === 0 ? "1" : decade === 1 ? "10" : `10<sup>${String(decade).replace("-", "−")}</sup>`;
 }
 
 // -- marks that are dragged -----------------------------------------------------------------------------------------------

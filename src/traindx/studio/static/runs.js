@@ -40,9 +40,9 @@ export async function runList(main, book, source) {
     amend({ q: search.value.trim() || null, status: status.value || null, open: open.checked ? "1" : null });
   }
   const heads = ["choose-head", "run", "script", "status", "steps", "best-value", "findings", "conclusion"].map((name) => el("th", { scope: "col" }, word(name)));
-  fill(place, el("div", { class: "find" }, el("label", { for: "find-run" }, word("find-run")), search, el("label", { for: "run-status" }, word("status")), status,
+  fill(place, el("div", { class: "find" }, el("div", { class: "pair" }, el("label", { for: "find-run" }, word("find-run")), search), el("div", { class: "pair" }, el("label", { for: "run-status" }, word("status")), status),
     el("label", { class: "option" }, open, el("span", {}, word("open-only"))), compare), count,
-    el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": word("runs") }, el("table", { class: "runs" }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, [...lines.values()]))));
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": word("runs") }, el("table", { class: "runs" }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, [...lines.values()]))));
   sift();
 }
 
