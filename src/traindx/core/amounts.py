@@ -37,9 +37,9 @@ def rate(per_second: float) -> str:
     return f"{float(f'{per_second:.3g}'):,.0f}" if abs(per_second) >= 1000 else number(per_second)
 
 
-def percent(share: float, decimals: int = 0) -> str:
-    """A share of 1: 9.5 %."""
-    return f"{100 * share:.{decimals}f} %"
+def percent(share: float, decimals: int = 0, sign: str = "") -> str:
+    """A share of 1: 9.5 %; ``sign`` "+" for a change."""
+    return f"{100 * share:{sign}.{decimals}f} %"
 
 
 def reading(series: str, value: float) -> str:

@@ -34,7 +34,7 @@ FAR = 64  # times the batch: larger ones are not traced, for the data of a progr
 
 FUSED = Text("fused optimizer step", "fused 优化器")
 BF16 = Text("bfloat16 autocast", "bfloat16 autocast")
-NO_CHANGE = Text("none: fused=True", "没有代价：fused=True")
+NO_CHANGE = Text("none: fused=True", "没有代价，设 fused=True")
 ROUNDING = Text("bf16 rounding in the forward; usually faster on a GPU", "前向有 bf16 舍入；GPU 上通常更快")
 REMEDIES: tuple[tuple[str, Text, Text, dict[str, Json]], ...] = (
     ("fused", FUSED, NO_CHANGE, {"fused": {}}), ("checkpointing", CHECKPOINT, MORE_FORWARD, {"checkpointing": {}}),

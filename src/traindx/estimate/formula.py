@@ -114,11 +114,11 @@ EIGHT_BIT = Text("8-bit optimizer", "8-bit 优化器")
 QLORA = Text("LoRA on a 4-bit base (QLoRA)", "4 bit 基座上做 LoRA（QLoRA）")
 LORA = Text("LoRA", "LoRA")
 SHARD = Text("FSDP over {ranks} rank{ranks:|s}", "FSDP，{ranks} 个进程分片")
-FREE = Text("none: the same gradient (batch statistics aside)", "没有代价：梯度不变（BatchNorm 的统计量除外）")
-MORE_FORWARD = Text("about 30 % more time: the forward is computed again", "多花约 30 % 的时间：前向要重算")
+FREE = Text("none: the same gradient (batch statistics aside)", "没有代价，梯度不变（BatchNorm 的统计量除外）")
+MORE_FORWARD = Text("about 30 % more time: the forward is computed again", "多花约 30 % 的时间，前向要重算")
 LIBRARY = Text("another library; small rounding in the moments", "需要另外的库；动量有少量舍入")
-OTHER_TRAINING = Text("another training: only adapters learn", "训练方式变了：只训练适配器")
-MORE_CARDS = Text("{ranks} card{ranks:|s}, and communication", "要 {ranks} 张卡，还有通信")
+OTHER_TRAINING = Text("another training: only adapters learn", "训练方式变了，只训练适配器")
+MORE_CARDS = Text("{ranks} card{ranks:|s}, and communication", "要 {ranks} 张卡，还要通信")
 
 
 def _remedies(request: Request) -> list[Remedy]:

@@ -25,7 +25,11 @@ LEVEL_ROLES: dict[str, Role] = {"error": "bad", "warning": "other", "note": "mai
 RUN_ROLES: tuple[Role, ...] = ("main", "other", "good", "third", "fourth", "bad")
 _OF_SIX = {quantity.series: quantity for quantity in SIX}
 _MADE = {"peak_memory_bytes": (Text("peak memory, MB", "内存峰值，MB"), 1e-6),
-         "samples_per_second": (Text("samples a second", "每秒样本数"), 1.0)}
+         "samples_per_second": (Text("samples a second", "每秒样本数"), 1.0),
+         "lr": (Text("learning rate", "学习率"), 1.0),
+         "raw_grad_norm": (Text("gradient norm before clipping", "裁剪之前的梯度范数"), 1.0),
+         "activation_std_max": (Text("largest activation std of a layer", "各层激活标准差的最大值"), 1.0),
+         "activation_std_min": (Text("smallest activation std of a layer", "各层激活标准差的最小值"), 1.0)}
 
 
 @dataclass(frozen=True)

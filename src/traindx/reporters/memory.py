@@ -37,7 +37,7 @@ LARGEST = Text("largest batch {batch}", "最大 batch {batch}")
 NONE_FITS = Text("not even one sample", "一个样本也装不下")
 REMEDIES = Text("What would help, cheapest first (each alone)", "怎么省：从代价小的开始（各自单独算）")
 NO_HELP = Text("no help", "没有用")
-NOT_TRIED = Text("not tried: {why}", "没有试：{why}")
+NOT_TRIED = Text("not tried ({why})", "没有试（{why}）")
 MEASURED = Text("Measured peak {size}, {gap} against the estimate", "实测峰值 {size}，与估计相差 {gap}")
 NOT_MODELLED = Text("Not modelled: {what}", "没有计入：{what}")
 OTHER = Text("outside any module", "不在任何模块里")
@@ -143,7 +143,7 @@ class _Page:
     def _remedy(self, remedy: Remedy) -> Iterator[str]:
         if remedy.peak_bytes is None:
             yield from (self.style.faint(line) for line in wrap(
-                f"{self.say(remedy.what)}  {self.say(NOT_TRIED.fill(why=remedy.why_not))}", self.columns, " " * 20, " " * 22))
+                self.say(remedy.what + messages.COLON + NOT_TRIED.fill(why=remedy.why_not)), self.columns, " " * 20, " " * 22))
             return
         change = remedy.peak_bytes / self.account.peak_bytes - 1 if self.account.peak_bytes else 0
         helps = remedy.helps(self.account.peak_bytes)
@@ -157,7 +157,7 @@ class _Page:
         measured = self.account.measured_peak_bytes
         if measured is None:
             return
-        gap = f"{measured / self.account.peak_bytes - 1:+.2%}" if self.account.peak_bytes else "-"
+        gap = amounts.percent(measured / self.account.peak_bytes - 1, 2, "+") if self.account.peak_bytes else "-"
         yield ""
         yield self.style.strong(self.say(MEASURED.fill(size=amounts.size(measured), gap=gap)))
         for line in self.account.gap:

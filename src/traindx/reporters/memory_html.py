@@ -85,7 +85,7 @@ def _remedy(remedy: Remedy, peak: float) -> tuple[str, ...]:
 def _measured(account: Account) -> Iterator[str]:
     if account.measured_peak_bytes is None:
         return
-    gap = f"{account.measured_peak_bytes / account.peak_bytes - 1:+.2%}" if account.peak_bytes else "-"
+    gap = amounts.percent(account.measured_peak_bytes / account.peak_bytes - 1, 2, "+") if account.peak_bytes else "-"
     title = memory.MEASURED.fill(size=amounts.size(account.measured_peak_bytes), gap=gap)
     yield f"<p><b>{both(title)}</b></p>"
     yield _section(same(""), (WHAT, BYTES), ((both(line.what), amounts.size(line.bytes)) for line in account.gap))

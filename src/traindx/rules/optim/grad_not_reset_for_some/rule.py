@@ -88,7 +88,7 @@ EXPERIMENT = "clear-gradients"
 CAUSE = Text(
     "{stale} of the {fresh} parameter{fresh:|s} that {step} moves {stale:keeps its gradient|keep their gradients} from step to step, "
     "while the others are cleared.",
-    "{step} 更新 {fresh} 个参数，其中 {stale} 个的梯度没有清空，一步步累加下去；其余的都清空了。")
+    "{step} 更新 {fresh} 个参数，其中 {stale} 个的梯度没有清空，一步步累加下去；别的参数都清空了。")
 FIX = Text("Clear these too: {call} before the backward.", "把它们也清空：在反向传播之前调用 {call}。")
 EVERY = Text("zero_grad() of every optimizer", "每个优化器的 zero_grad()")
 COUNT = Text("steps that used gradients of an earlier step", "用到上一步梯度的更新次数")
