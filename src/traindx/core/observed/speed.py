@@ -23,6 +23,11 @@ class LoaderTime(Observation):
     elapsed: float = 0.0
     fetch_site: Site | None = None
 
+    @property
+    def own_waiting(self) -> float:
+        """Seconds waited for the loader itself: without its part of the time in which the machine worked for others."""
+        return self.waiting * max(0.0, 1 - self.queued / self.seconds) if self.seconds else 0.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reads(Observation):

@@ -90,14 +90,9 @@ def check(times: list[LoaderTime], loaders: list[LoaderMade]) -> Iterator[Findin
     made = {loader.id: loader for loader in loaders}
     for each in sorted(times, key=lambda each: -each.waiting):
         loader = made.get(each.loader)
-        if loader and each.batches >= BATCHES and each.waiting > SHARE * each.seconds and _own(each) > SHORTEST * each.batches:
+        if loader and each.batches >= BATCHES and each.waiting > SHARE * each.seconds and each.own_waiting > SHORTEST * each.batches:
             yield _finding(each, loader)
             return
-
-
-def _own(each: LoaderTime) -> float:
-    """Seconds waited for the loader itself: without its part of the time in which the machine worked for others."""
-    return each.waiting * max(0.0, 1 - each.queued / each.seconds)
 
 
 def _finding(each: LoaderTime, loader: LoaderMade) -> Finding:
@@ -107,5 +102,5 @@ def _finding(each: LoaderTime, loader: LoaderMade) -> Finding:
                          step=number(1000 * each.seconds / each.batches),
                          workers=SOME.fill(count=loader.workers) if loader.workers else ALONE),
         fix=FIX, where=loader.site or loader.iter_site, also=tuple(s for s in (each.fetch_site, loader.iter_site) if s is not None),
-        evidence=(Evidence(WAIT, round(share, 3), f"< {SHARE}"), Evidence(TOTAL, round(_own(each), 2), f"< {WORTH:.0f}", unit="s")),
-        first_step=loader.step, level="warning" if _own(each) > WORTH and each.waiting > SHARE * each.elapsed else "note")
+        evidence=(Evidence(WAIT, round(share, 3), f"< {SHARE}"), Evidence(TOTAL, round(each.own_waiting, 2), f"< {WORTH:.0f}", unit="s")),
+        first_step=loader.step, level="warning" if each.own_waiting > WORTH and each.waiting > SHARE * each.elapsed else "note")

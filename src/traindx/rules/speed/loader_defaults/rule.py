@@ -81,7 +81,7 @@ def check(times: list[LoaderTime], loaders: list[LoaderMade]) -> Iterator[Findin
     made = {loader.id: loader for loader in loaders if loader.workers == 0}
     for each in sorted(times, key=lambda each: -each.waiting):
         loader = made.get(each.loader)
-        if loader and each.batches >= BATCHES and each.waiting > SHARE * each.seconds and each.waiting > SHORTEST * each.batches:
+        if loader and each.batches >= BATCHES and each.waiting > SHARE * each.seconds and each.own_waiting > SHORTEST * each.batches:
             share = each.waiting / each.seconds
             yield Finding(cause=CAUSE.fill(share=round(100 * share)), fix=FIX, where=loader.site or loader.iter_site,
                           evidence=(Evidence(WAIT, round(share, 3), f"< {SHARE}"),), first_step=loader.step)
