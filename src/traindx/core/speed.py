@@ -55,14 +55,16 @@ class Baseline:
     threads: int = 1
     model: str = ""
     parameters: int | None = None
+    accumulated: int = 1  # batches of a step
+    optimizers: int = 1  # a step is that of one of them
 
     @property
     def samples_per_second(self) -> float | None:
-        return self.batch / self.step_seconds if self.batch else None
+        return self.accumulated * self.batch / self.step_seconds if self.batch else None
 
     @property
     def tokens_per_second(self) -> float | None:
-        return self.tokens / self.step_seconds if self.tokens else None
+        return self.accumulated * self.tokens / self.step_seconds if self.tokens else None
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ STEP_ONLY = Text("{step} a step (10 to 90 %: {low} to {high}; measured over {ste
 TOKENS = Text(", {tokens} tokens/s", "、{tokens} 个词元")
 HARDWARE = Text("{hardware}, {threads} thread{threads:|s}, {precision}", "{hardware}，{threads} 个线程，{precision}")
 BATCH = Text(", batch {batch}", "，batch {batch}")
+ACCUMULATED = Text(" x {count} accumulated", "，累积 {count} 次")
+OPTIMIZERS = Text(". {count} optimizers: a step is that of one of them", "。共 {count} 个优化器：这里的一步是其中一个的一步")
 MODEL = Text(", {model} with {parameters} parameter{parameters:|s}", "，{model}，{parameters} 个参数")
 PROFILED = Text("By torch.profiler: {steps} step{steps:|s} of {profiled} under it, {bare} without (measured)",
                 "torch.profiler：{steps} 步，开着它每步 {profiled}，不开 {bare}（实测）")
@@ -96,7 +98,10 @@ def setting_text(baseline: Baseline) -> Text:
     found = HARDWARE.fill(hardware=baseline.hardware, threads=baseline.threads, precision=baseline.precision)
     if baseline.batch:
         found = found + BATCH.fill(batch=baseline.batch)
-    return found + MODEL.fill(model=baseline.model, parameters=f"{baseline.parameters:,}") if baseline.parameters else found
+        found = found + ACCUMULATED.fill(count=baseline.accumulated) if baseline.accumulated > 1 else found
+    if baseline.parameters:
+        found = found + MODEL.fill(model=baseline.model, parameters=f"{baseline.parameters:,}")
+    return found + OPTIMIZERS.fill(count=baseline.optimizers) if baseline.optimizers > 1 else found
 
 
 def ratio_text(interval: Interval) -> Text:

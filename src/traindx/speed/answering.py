@@ -26,6 +26,7 @@ ROUNDS = 9
 FEW = 3
 BLOCK_SECONDS = 0.1
 LOOK_SECONDS = 1.5
+NEEDED = 30  # steps: the first few, some without timers, some with
 SEARCH_WORTH = 0.05  # of a step spent in fetching, from which loader settings are searched
 WORKER_BYTES = 200 << 20  # that a worker may take (rule of thumb)
 
@@ -43,6 +44,9 @@ RAISED = Text("the program ended by {error}", "程序因 {error} 结束")
 ENDED = Text("the program came to its end too early", "程序结束得太早")
 NO_BACKWARD = Text("a model was called {count} time{count:|s}, but no backward followed: nothing was trained",
                    "模型调用了 {count} 次，后面却没有反向传播：什么也没训练")
+NO_MODEL = Text("the program came to its end without training: no model was called", "程序没有训练就结束了：没有调用过模型")
+AFTER = Text("{how}, after {steps} training step{steps:|s}; about {needed} are needed",
+             "{how}，此前跑了 {steps} 个训练步；至少要 {needed} 步左右")
 NOT_APART = Text("the time of a step could not be taken apart: {how}, after {steps} training step{steps:|s}",
                  "没能把一步的时间拆开看：{how}，此前跑了 {steps} 个训练步")
 TOO_LONG = Text("it took more than {seconds} s (--seconds N allows more)", "超过了 {seconds} 秒（--seconds N 可以放宽）")
@@ -150,9 +154,13 @@ class Speeding:
         return TOO_LONG.fill(seconds=number(self.asker.seconds)) if answer.ended == "seconds" else ENDED
 
     def _failure(self, answer: Answer) -> Text:
-        forwards = _seen(answer, "forwards")
-        how = NO_BACKWARD.fill(count=forwards) if forwards and not answer.error else self._how(answer)
-        asks = any(word in answer.error for word in ("CUDA", "NVIDIA", "cuda"))
+        steps, forwards = _seen(answer, "steps"), _seen(answer, "forwards")
+        how = self._how(answer)
+        if steps:
+            how = AFTER.fill(how=how, steps=steps, needed=NEEDED)
+        elif answer.ended == "script" and not answer.error:
+            how = NO_BACKWARD.fill(count=forwards) if forwards else NO_MODEL
+        asks = not _seen(answer, "cuda") and any(word in answer.error for word in ("CUDA", "NVIDIA", "cuda", "GPU"))
         return NO_STEPS.fill(how=how, subject=self.subject) + (NEEDS_GPU.fill(subject=self.subject) if asks else EMPTY)
 
     def _curve(self, profile: dict[str, Any]) -> None:
@@ -258,5 +266,5 @@ def report_on(program: Program, subject: str, progress: Progress, *, seconds: fl
 
 
 def _seen(answer: Answer, what: str) -> int:
-    """``steps`` or ``forwards`` of the whole run."""
+    """``steps`` or ``forwards`` of the whole run; ``cuda``: whether there is a GPU."""
     return int((answer.facts.get("seen") or {}).get(what, 0))

@@ -29,7 +29,7 @@ def baseline_of(answer: Answer) -> Baseline | None:
     precision = f"autocast {program['autocast']}" if program.get("autocast") else program.get("dtype", "")
     return Baseline(sum(usual) / len(usual), (quantile(usual, 0.1), quantile(usual, 0.9)), len(usual), program.get("batch"),
                     program.get("tokens"), precision, program.get("hardware", ""), program.get("threads", 1), program.get("model", ""),
-                    program.get("parameters"))
+                    program.get("parameters"), program.get("accumulated", 1), program.get("optimizers", 1))
 
 
 def measured_of(answer: Answer, elasticity: float | None = None) -> Measured:

@@ -14,6 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from traindx.core.codec import decode, encode
 from traindx.core.trials import Trial
 from traindx.interventions.extend_epochs import ExtendEpochs
@@ -184,7 +186,7 @@ class Timing(Performance):
     def _end(self) -> None:
         states = {name: encode(variant.state()) for name, variant in self.variants.items()}
         self._tell("states", states)
-        self._tell("seen", {"steps": self.leader.steps, "forwards": self.facts.forwards})
+        self._tell("seen", {"steps": self.leader.steps, "forwards": self.facts.forwards, "cuda": torch.cuda.is_available()})
 
     def finish(self, ended: Any, error: str) -> None:
         if not self.ended and hasattr(self, "leader"):

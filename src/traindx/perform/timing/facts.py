@@ -28,6 +28,11 @@ class Facts(Part):
         self._evaluations: dict[int, bool] = {}  # of the first steps, whether a model was called without gradients
         self.forwards = 0
         self.nodes: list[int] = []  # of the graph of each of these backwards
+        self._given: list[Any] = []  # what the model trained on in this step; kept, so that no two of them are the same memory
+        self._backwards = 0
+        self._batches: list[int] = []  # of the first steps, how many different ones each added up
+        self._optimizers: set[int] = set()
+        self._main: Any = None
         self._losses: list[Any] = []
         self._wanted = losses
         self._largest = 0
@@ -38,11 +43,16 @@ class Facts(Part):
         self.evaluated, self._evaluating = self.evaluated or evaluates, self._evaluating or evaluates
         if self.stage.steps < 3 and call.grad and call.has_parameters:
             self._look_at(call)
+        if call.module is self._main and call.grad and len(self._batches) < FIRST_STEPS:
+            self._given += tensors_in([call.args, call.kwargs], 1)
 
     def on_tick(self, step: int) -> None:
         if len(self._evaluations) < FIRST_STEPS:
             self._evaluations[step] = self._evaluating
         self._evaluating = False
+        if len(self._batches) < FIRST_STEPS:
+            self._batches.append(min(len({id(given) for given in self._given}), self._backwards))
+        self._given, self._backwards = [], 0
 
     @property
     def evaluates_always(self) -> bool:
@@ -55,7 +65,7 @@ class Facts(Part):
         size = sum(p.numel() for p in parameters)
         if size < self._largest:
             return
-        self._largest = size
+        self._largest, self._main = size, call.module
         first = next((t for t in tensors_in([call.args, call.kwargs], 1) if t.dim()), None)
         device = parameters[0].device
         self.known |= {
@@ -65,6 +75,7 @@ class Facts(Part):
             "convolutions": any(isinstance(m, _ConvNd) and m.weight.dim() == 4 for m in call.module.modules())}
 
     def before_backward(self, run: Backward) -> None:
+        self._backwards += run.trains
         if len(self._losses) < self._wanted and run.trains and run.roots:
             self._losses.append(run.roots[0].detach())
             self.nodes.append(nodes_of(run.roots))
@@ -74,7 +85,15 @@ class Facts(Part):
         if self.stage.steps < 3 and torch.is_autocast_enabled(device):
             self.known["autocast"] = str(torch.get_autocast_dtype(device)).removeprefix("torch.")
 
+    @property
+    def accumulated(self) -> int:
+        """Batches of one step; 1 where several optimizers take turns, for then it is not known whose they are."""
+        seen = sorted(self._batches[1:])
+        return max(1, seen[len(seen) // 2]) if seen and len(self._optimizers) < 2 else 1
+
     def before_step(self, optimizer: Optimizer) -> None:
+        if len(self._batches) < FIRST_STEPS:
+            self._optimizers.add(id(optimizer))
         if "optimizer" not in self.known:
             group = optimizer.param_groups[0]
             self.known |= {"optimizer": type(optimizer).__name__, "lr": _number(group.get("lr")), "fused": bool(group.get("fused"))}
@@ -90,7 +109,8 @@ class Facts(Part):
 
     def told(self) -> dict[str, Any]:
         return {**self.known, "losses": self.losses, "threads": torch.get_num_threads(), "hardware": hardware(self.known.get("device")),
-                "bf16": has_bf16(self.known.get("device")), "compiled": self.stage.compiled, "by_optimizer": self.stage.stepped}
+                "bf16": has_bf16(self.known.get("device")), "compiled": self.stage.compiled, "by_optimizer": self.stage.stepped,
+                "accumulated": self.accumulated, "optimizers": max(1, len(self._optimizers))}
 
 
 def _tokens(tensor: Any) -> int | None:
