@@ -47,7 +47,7 @@ OPTIMIZERS = Text(". {count} optimizers: a step is that of one of them", "。共
 MODEL = Text(", {model} with {parameters} parameter{parameters:|s}", "，{model}，{parameters} 个参数")
 PROFILED = Text("By torch.profiler: {steps} step{steps:|s} of {profiled} under it, {bare} without (measured)",
                 "torch.profiler：{steps} 步，开着它每步 {profiled}，不开 {bare}（实测）")
-NOT_PROFILED = Text("By torch.profiler: not measured, for {why}.", "torch.profiler：没测到。{why}。")
+NOT_PROFILED = Text("By torch.profiler: not measured, for {why}.", "torch.profiler：没有测到，{why}。")
 KIND = {"input": SHARE["input"], "operators": Text("operators", "算子"), "launch": Text("CUDA calls (launches)", "CUDA 调用（启动 kernel）"),
         "optimizer": SHARE["optimizer"], "copies": Text("copies", "拷贝"), "reads": Text("reading values, waiting", "读数值、等待"),
         "gaps": Text("between operators (Python)", "算子之间（Python）")}

@@ -22,7 +22,7 @@ BEGINS = ("_prepare_profiler", "_enable_profiler")  # what every profiler of tor
 OTHERS = Text("the program runs a profiler of its own, and there can be only one at a time", "程序自己开着 profiler，同一时间只能有一个")
 FAILED = Text("torch.profiler could not be used: {error}", "torch.profiler 用不了：{error}")
 TOO_MANY = Text("a step has {count} operations, too many to record each", "每步有 {count} 个算子，太多，没法逐个记录")
-NO_STEP = Text("no whole step was recorded", "没有录到完整的一步")
+NO_STEP = Text("no whole step was recorded", "没有记录到完整的一步")
 
 
 class Tracing:

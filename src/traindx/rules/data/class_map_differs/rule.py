@@ -72,7 +72,7 @@ EXPLAINS = ("curve/*", "data/labels-misaligned", "data/conflicting-labels", "rec
 LEARNED = 0.7  # share of a class that training guesses right, and that validation gives to its partner
 COUNT = 5  # samples of a class
 
-SWAPPED = Text("validation gives {share} % of class {label} to class {guess}, {classes} class{classes:|es} in all are renamed like this; "
+SWAPPED = Text("Validation gives {share} % of class {label} to class {guess}, {classes} class{classes:|es} in all are renamed like this; "
                "training knows them ({known} %).",
                "验证时，第 {label} 类有 {share} % 判成了第 {guess} 类，像这样换了编号的类别共有 {classes} 个；训练时却认得它们（{known} %）。")
 MAPS = Text("{attribute} numbers {name} as {one} in training and as {other} in validation.",

@@ -68,7 +68,7 @@ LEVEL = "error"
 STEP = 2
 EXPLAINS = ("numeric/nonfinite", "loss/constant", "loss/not-connected", "curve/*", "loss/initial-loss-off", "init/*", "optim/*")
 
-CAUSE = Text("all {count} targets equal ignore_index ({index}): the loss is {value} and teaches nothing.",
+CAUSE = Text("All {count} targets equal ignore_index ({index}): the loss is {value} and teaches nothing.",
              "{count} 个目标全都等于 ignore_index（{index}）：损失是 {value}，什么也学不到。")
 FIX = Text("Leave some labels in, or skip a batch that has none.", "保留一部分标签，或者跳过没有标签的 batch。")
 IGNORED = Text("loss calls whose targets are all ignored", "目标全部忽略的损失调用")

@@ -71,13 +71,13 @@ LEVEL = "warning"
 STEP = 2
 EXPLAINS = ("data/class-imbalance", "curve/plateau", "loss/initial-loss-off")
 
-INVERTED = Text("class {common} is the most common ({count} of {total}) and has weight {heavy}; class {rare} ({few}) has only {light}.",
+INVERTED = Text("Class {common} is the most common ({count} of {total}) and has weight {heavy}; class {rare} ({few}) has only {light}.",
                 "类别 {common} 最常见（{total} 个里有 {count} 个），权重是 {heavy}；类别 {rare}（{few} 个）只有 {light}。")
-ZERO = Text("class {rare} occurs ({few} of {total}) but has weight 0: it is never learned.",
+ZERO = Text("Class {rare} occurs ({few} of {total}) but has weight 0: it is never learned.",
             "类别 {rare} 出现过（{total} 个里有 {few} 个），权重却是 0：永远学不到。")
-POSITIVE = Text("positives are {share} % of the targets, and pos_weight {weight} makes them count still less.",
+POSITIVE = Text("Positives are {share} % of the targets, and pos_weight {weight} makes them count still less.",
                 "正样本占目标的 {share} %，pos_weight {weight} 却让它们更不受重视。")
-NEGATIVE = Text("positives are {share} % of the targets, and pos_weight {weight} makes them count still more.",
+NEGATIVE = Text("Positives are {share} % of the targets, and pos_weight {weight} makes them count still more.",
                 "正样本已占目标的 {share} %，pos_weight {weight} 还让它们更受重视。")
 FIX = Text("Weights should fall with the counts: total / (classes * count).", "权重应随频数下降：总数 / (类别数 × 频数)。")
 FIX_POSITIVE = Text("pos_weight is negatives / positives.", "pos_weight 应当是「负样本数 / 正样本数」。")

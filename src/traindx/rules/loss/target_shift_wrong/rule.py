@@ -74,9 +74,9 @@ LEVEL = "error"
 STEP = 2
 EXPLAINS = ("loss/initial-loss-off", "curve/*", "data/labels-misaligned", "data/duplicates")
 
-UNSHIFTED = Text("the targets are the model's own input, not shifted: at each step it predicts the token that it has just been given.",
+UNSHIFTED = Text("The targets are the model's own input, not shifted: at each step it predicts the token that it has just been given.",
                  "目标就是模型自己的输入，没有移位：每一步预测的都是刚给它的词元。")
-TWICE = Text("the targets equal the input two steps later: they were shifted twice, so the model learns to skip a token.",
+TWICE = Text("The targets equal the input two steps later: they were shifted twice, so the model learns to skip a token.",
              "目标等于两步之后的输入：移了两次，模型学的是跳过一个词元。")
 FIX_UNSHIFTED = Text("Compare the output at step t with the token at t + 1: logits[:, :-1] against tokens[:, 1:].",
                      "让第 t 步的输出对准第 t + 1 个词元：logits[:, :-1] 对 tokens[:, 1:]。")

@@ -91,7 +91,7 @@ FORWARDS = Text("forwards in eval mode with this dropout at work", "推理模式
 
 
 MASK_SEEN = Text("evaluation passes, looked at op by op, with this mask", "逐个运算看过的评估里，出现这个掩码的次数")
-BECAUSE = Text("a random mask on hidden units in eval mode may be meant.", "也可能有意在推理模式下给隐藏单元加随机掩码。")
+BECAUSE = Text("a random mask on hidden units in eval mode may be meant", "也可能有意在推理模式下给隐藏单元加随机掩码")
 UNIFORM = frozenset(("rand", "rand_like", "uniform_"))
 BERNOULLI = frozenset(("bernoulli", "bernoulli_"))
 COMPARED = frozenset(("lt", "le", "gt", "ge", "__lt__", "__le__", "__gt__", "__ge__", "less", "greater"))

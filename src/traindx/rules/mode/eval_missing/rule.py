@@ -102,8 +102,8 @@ FORWARDS = Text("evaluation forwards with these layers in train mode", "评估�
 DROPOUTS = Text("dropouts active in such a forward", "这样一次前向里起作用的 dropout 数")
 NORMS = Text("BatchNorms on batch statistics in such a forward", "这样一次前向里使用 batch 统计量的 BatchNorm 数")
 NONE = Text("none", "没有")
-BECAUSE = Text("no loss without gradient followed these forwards; that they evaluate is told by when they come.",
-               "这些前向之后，没有算过不带梯度的损失；说它们是评估，依据的是出现的时机。")
+BECAUSE = Text("no loss without gradient followed these forwards; that they evaluate is told by when they come",
+               "这些前向之后，没有算过不带梯度的损失；说它们是评估，依据的是出现的时机")
 
 
 def check(evaluation: EvaluationPasses) -> Iterator[Finding]:

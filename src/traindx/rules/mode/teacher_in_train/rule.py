@@ -79,7 +79,7 @@ FIX = Text("Call eval() on it after it is made, and after every train() of a mod
            "建好之后就对它调用 eval()；包含它的模块每次调用 train()，之后都要再调用一次。")
 FORWARDS = Text("forwards in train mode, none followed by a backward", "训练模式下的前向次数，之后都没有反向传播")
 DROPOUTS = Text("dropouts active in such a forward", "这样一次前向里起作用的 dropout 数")
-BECAUSE = Text("a noisy teacher may be meant.", "也可能是有意让教师带噪声。")
+BECAUSE = Text("a noisy teacher may be meant", "也可能是有意让教师带噪声")
 
 
 def check(passes: list[ForwardPass], windows: list[Window] | None) -> Iterator[Finding]:

@@ -95,8 +95,8 @@ FIX = Text("Call model.train() before training goes on: at the top of the traini
 IN_EVAL = Text("training steps in eval mode", "在推理模式下的训练步数")
 IN_TRAIN = Text("training steps in train mode since the first of them", "从那时起，在训练模式下的训练步数")
 ALL = Text("all steps", "全部训练步")
-BECAUSE = Text("the model was in eval mode from the first step on: a function that evaluates had run before it.",
-               "从第一步起，模型就处于推理模式：在那之前跑过一个做评估的函数。")
+BECAUSE = Text("the model was in eval mode from the first step on: a function that evaluates had run before it",
+               "从第一步起，模型就处于推理模式：在那之前跑过一个做评估的函数")
 
 
 def check(trained: list[TrainedInMode], passes: list[ForwardPass] | None, windows: list[Window] | None) -> Iterator[Finding]:
