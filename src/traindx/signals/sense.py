@@ -1,7 +1,8 @@
 """Whether the root of a hand-written loss is to be minimised or maximised, read from the operations that made it.
 
-Only two shapes are known for sure: a mean of squared or absolute differences to data (to be minimised), and the
-log-probabilities of given labels (to be maximised). Everything else has no sense, and nothing is said of it.
+Only three shapes are known for sure: a mean of squared or absolute differences to data (to be minimised), the log-probabilities
+of given labels, and the log-sigmoid of a score or of a gap between scores (to be maximised: it has no least value). Everything else
+has no sense, and nothing is said of it.
 """
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from traindx.core.observed.ops import Input, Op
 from traindx.signals.traces import ADDS, PASSES, SCALES, SUBS, Trace, scale_of
 
 _SQUARES = frozenset(("square", "abs", "norm", "absolute"))
-_LOGS = frozenset(("log", "log_softmax", "logsigmoid", "log_sigmoid", "log2"))
+_LOG_SIGMOIDS = frozenset(("logsigmoid", "log_sigmoid"))
+_LOGS = _LOG_SIGMOIDS | {"log", "log_softmax", "log2"}
 _PICKS = frozenset(("gather", "__getitem__", "take_along_dim", "diagonal", "diag", "index_select"))
 _CHOICES = frozenset(("multinomial", "argmax", "bernoulli", "topk", "max", "searchsorted"))
 _SOFT_LABELS = frozenset(("one_hot", "eq", "__eq__", "softmax", "float", "to", "float32", "type"))
@@ -68,7 +70,9 @@ def _touches_parameters(trace: Trace, operand: Input) -> bool:
 
 
 def _is_log_likelihood(trace: Trace, op: Op) -> bool:
-    """The log-probability of given labels: picked by integers, weighted by a one-hot, or both halves of a Bernoulli."""
+    """The log-probability of given labels: picked by integers, weighted by a one-hot, both halves of a Bernoulli; or of an order."""
+    if op.name in _LOG_SIGMOIDS:
+        return bool(op.inputs) and op.inputs[0].requires_grad
     if op.name in _PICKS and op.inputs and _is_log(trace, op.inputs[0]):
         return all(index.dtype in ("int64", "int32") and _is_data(trace, index) for index in op.inputs[1:])
     if op.name in ("mul", "__mul__") and len(op.inputs) == 2:
