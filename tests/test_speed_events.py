@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import cuda_traces
 from cuda_traces import BACKWARD, HOST, MAIN, compute_bound, copy_bound, input_bound, launch_bound, recorded, sync_bound
 from traindx.core.speed import IDLE, KINDS, SHARES
-from traindx.perform.timing.plans import steps_to_trace
+from traindx.perform.timing.plans import even, steps_to_trace
 from traindx.perform.timing.tracing import Tracing
 from traindx.speed.asking import Answer
 from traindx.speed.events import ANNOTATION, CALLS, length, read, summary, union, within, without
@@ -83,7 +83,7 @@ def naive(trace):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_times_of_the_gpu_are_those_of_the_twin(name):
     trace = recorded(PROGRAMS[name], STEPS)
-    expected, found = naive(trace), summary(trace, STEPS)["device"]
+    expected, found = naive(trace), summary(trace, 1, STEPS)["device"]
     told = {"computing": found["computing"], "copying": found["copying"], **found["idle"]}
     assert {key: told[key] * STEPS * 1e6 for key in told} == pytest.approx(expected, abs=1e-6)
 
@@ -114,16 +114,16 @@ def test_the_kinds_of_the_hosts_time_are_those_of_the_twin(name):
     for running in painted(events, begin, end):
         kinds = [naive_kind([one for one in running if one["tid"] == tid]) for tid in (MAIN, BACKWARD)]
         expected[kinds[0] or kinds[1] or "gaps"] += 1
-    found = summary(trace, STEPS)["kinds"]
+    found = summary(trace, 1, STEPS)["kinds"]
     assert {kind: took * STEPS * 1e6 for kind, took in found.items()} == pytest.approx({kind: expected[kind] for kind in KINDS}, abs=1e-6)
 
 
 def test_all_that_is_told_of_a_step():
     """By hand, from the model: 300 kernels of 2 us and one of 5, 301 launches of 4 us."""
-    found = summary(recorded(launch_bound, STEPS), STEPS)["device"]
+    found = summary(recorded(launch_bound, STEPS), 1, STEPS)["device"]
     assert found["computing"] == pytest.approx(605e-6) and (found["kernels"], found["launches"]) == (301, 301)
     assert found["launch_seconds"] == pytest.approx(301 * cuda_traces.LAUNCH * 1e-6) and found["kernel_seconds"] == pytest.approx(605e-6 / 301)
-    copied = summary(recorded(copy_bound, STEPS), STEPS)["device"]
+    copied = summary(recorded(copy_bound, STEPS), 1, STEPS)["device"]
     assert copied["copies"] == pytest.approx({"HtoD": 4e-3, "DtoH": 0, "DtoD": 0})
 
 
@@ -131,25 +131,43 @@ def test_all_that_is_told_of_a_step():
 def test_kinds_of_the_hosts_time_add_up(name):
     """To the steps, without the wait at the end that is ours."""
     trace = recorded(PROGRAMS[name], STEPS)
-    found, last = summary(trace, STEPS), max((one for one in trace["traceEvents"] if one["name"] == "cudaDeviceSynchronize"), key=lambda one: one["ts"])
+    found, last = summary(trace, 1, STEPS), max((one for one in trace["traceEvents"] if one["name"] == "cudaDeviceSynchronize"), key=lambda one: one["ts"])
     assert list(found["kinds"]) == list(KINDS) and found["steps"] == STEPS
     assert sum(found["kinds"].values()) == pytest.approx(found["seconds"] - last["dur"] * 1e-6 / STEPS)
 
 
 def test_the_hosts_time_by_hand():
-    kinds = summary(recorded(launch_bound, STEPS), STEPS)["kinds"]
+    kinds = summary(recorded(launch_bound, STEPS), 1, STEPS)["kinds"]
     assert kinds["gaps"] == pytest.approx(200 * 9e-6, rel=0.01)  # and what is between marks
     assert kinds["launch"] == pytest.approx(300 * cuda_traces.LAUNCH * 1e-6)
     assert kinds["operators"] == pytest.approx(200 * 7e-6 + 100 * 7e-6)  # the backward's on a thread of its own
     assert kinds["optimizer"] == pytest.approx((10 + 8 + cuda_traces.LAUNCH + 1) * 1e-6)
-    assert summary(recorded(input_bound, STEPS), STEPS)["kinds"]["input"] == pytest.approx(5e-3)
-    names = [one["name"] for one in summary(recorded(launch_bound, STEPS), STEPS)["operators"]]
+    assert summary(recorded(input_bound, STEPS), 1, STEPS)["kinds"]["input"] == pytest.approx(5e-3)
+    names = [one["name"] for one in summary(recorded(launch_bound, STEPS), 1, STEPS)["operators"]]
     assert names[:2] == ["aten::mul", "MmBackward0"] and "aten::stack" not in names
+
+
+def test_what_an_optimizers_closure_does_is_training():
+    """Forward and backward within the optimizer's step: only what follows them is the update."""
+    def step(one):
+        def work():
+            one.op("aten::mm", 6, 50)
+            one.backward(3, 50)
+            one.python(10)
+            one.op("aten::add_", 8, 5)
+        one.annotated("Optimizer.step#LBFGS.step", work)
+    kinds = summary(recorded(step, STEPS), 1, STEPS)["kinds"]
+    assert kinds["operators"] == pytest.approx((7 + 3 * 7) * 1e-6)
+    assert kinds["optimizer"] == pytest.approx((10 + 8 + cuda_traces.LAUNCH + 1) * 1e-6)
+
+
+def test_a_block_with_something_else_in_it_is_made_again():
+    assert even([]) and even([0.1, 0.12, 0.5]) and not even([0.1, 0.1, 0.1, 1.1])
 
 
 def test_the_wait_that_closes_a_mark_is_ours():
     """The host is far ahead of kernels that nothing reads: what it waits in the end is no read of the program's."""
-    found = summary(recorded(lambda one: one.op("aten::mm", 6, 1000), STEPS), STEPS)
+    found = summary(recorded(lambda one: one.op("aten::mm", 6, 1000), STEPS), 1, STEPS)
     assert found["kinds"]["reads"] < 1e-5 and found["device"]["computing"] == pytest.approx(1e-3)
 
 
@@ -171,7 +189,7 @@ def test_a_kernel_beside_a_copy_hides_it_and_of_two_gpus_the_busier_is_told():
     ("compute_bound", "compute-bound")])
 def test_the_verdict_of_a_program_on_a_gpu(name, verdict):
     """Where nothing could be taken away to see what is gained: the device's own times tell."""
-    answer = Answer({"torch": summary(recorded(PROGRAMS[name], STEPS), STEPS)})
+    answer = Answer({"torch": summary(recorded(PROGRAMS[name], STEPS), 1, STEPS)})
     gpu = profiled_of(answer).device
     assert sum(gpu.shares.values()) == pytest.approx(1.0) and sum(gpu.idle.values()) == pytest.approx(gpu.shares["idle"])
     seconds = dict.fromkeys(SHARES, 0.0) | {"sync": 0.06, "compute": 0.04}  # the clock sees a wait for arithmetic as a wait
@@ -181,7 +199,7 @@ def test_the_verdict_of_a_program_on_a_gpu(name, verdict):
 
 def test_what_gained_nothing_is_not_what_the_gpu_waits_for():
     from traindx.core.speed import Interval
-    gpu = profiled_of(Answer({"torch": summary(recorded(sync_bound, STEPS), STEPS)})).device
+    gpu = profiled_of(Answer({"torch": summary(recorded(sync_bound, STEPS), 1, STEPS)})).device
     nothing = Interval(1.0, 0.98, 1.02, 9, 4)
     assert judge(Measured(20, {"compute": 0.1}, device="cuda", unread=nothing, gpu=gpu))[0] != "sync-bound"
 
@@ -233,7 +251,8 @@ def traced(training, folder, steps=5, before=lambda: None, during=lambda: None):
                 training.step()
             during()
             tracing.unmark()
-        return tracing.result(steps)
+            tracing.timed([0.1 / count] * count)  # as if the warm-up were slower
+        return tracing.result()
 
 
 def test_a_real_recording_adds_up_and_changes_nothing(tmp_path):
@@ -259,7 +278,7 @@ def test_times_of_operators_are_torchs_own(tmp_path):
     profile.export_chrome_trace(str(tmp_path / "trace.json"))
     trace = json.loads((tmp_path / "trace.json").read_text())
     theirs = {one.key: one.self_cpu_time_total * 1e-6 for one in profile.key_averages()}
-    found = summary(trace, 1)["operators"]
+    found = summary(trace, 0, 1)["operators"]
     kept = [one for one in found if one["name"] not in ("aten::stack", "aten::select", "aten::as_strided")]  # the loader's are not ours
     assert len(kept) > 5 and all(one["seconds"] <= theirs[one["name"]] * 1.001 + 1e-6 for one in kept)
     addmm = next(one for one in found if one["name"] == "aten::addmm")
@@ -290,6 +309,6 @@ def test_a_profiler_that_cannot_start_is_told(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("seconds", "operations", "steps"), [
-    (0.001, 50, 8), (0.1, 50, 3), (30.0, 50, 2), (0.001, 4000, 3), (0.01, 12_000, 1), (0.1, 100_000, 0), (0.0, 0.0, 8)])
+    (0.001, 50, 40), (0.02, 50, 15), (0.1, 50, 3), (30.0, 50, 2), (0.001, 4000, 3), (0.01, 12_000, 1), (0.1, 100_000, 0), (0.0, 0.0, 8)])
 def test_few_steps_are_recorded_where_each_is_long(seconds, operations, steps):
     assert steps_to_trace(seconds, operations) == steps

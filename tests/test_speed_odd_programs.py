@@ -14,7 +14,7 @@ LOOP = """import torch
 w = torch.nn.Linear(2, 1)
 opt = torch.optim.SGD(w.parameters(), lr=0.1)
 def train(steps):
-    for _ in range(steps):
+    while (steps := steps - 1) >= 0:
         opt.zero_grad()
         w(torch.ones(4, 2)).mean().backward()
         opt.step()
@@ -88,3 +88,12 @@ def test_a_step_may_add_up_batches_or_be_one_of_several_optimizers(source, accum
     assert (found.accumulated, found.optimizers, found.batch) == (accumulated, optimizers, 4)
     assert found.samples_per_second == pytest.approx(4 * accumulated / found.step_seconds)
     assert ("accumulated" in setting_text(found).en, "优化器" in setting_text(found).zh) == (accumulated > 1, optimizers > 1)
+
+
+def test_a_program_too_short_to_be_taken_apart_still_has_its_steps_under_torchs_profiler(tmp_path):
+    (tmp_path / "train.py").write_text(LOOP + "train(15)")
+    speed = speeding(tmp_path / "train.py", tmp_path)
+    speed.diagnose()
+    report = speed.report
+    assert report.verdict == "not-measured" and "too early" in report.why.en
+    assert report.profiled.steps > 1 and any(one.name == "aten::addmm" for one in report.profiled.operators)

@@ -120,10 +120,12 @@ class Speeding:
         report = self.report
         report.baseline, report.load = baseline, answer.load
         profile = answer.facts.get("profile")
+        found = self._profiled(answer)
         if profile is None:
+            report.profiled = found if found.why == EMPTY else None  # why not is told below for all
             report.why = NOT_APART.fill(steps=_seen(answer, "steps"), how=self._how(answer))
             return answer
-        report.profiled = self._profiled(answer)
+        report.profiled = found
         if judge(measured_of(answer))[0] == "compute-bound" or measured_of(answer).small:
             self._curve(profile)
         seen = measured_of(answer, report.elasticity)

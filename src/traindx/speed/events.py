@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from traindx.core.speed import IDLE, KINDS
@@ -22,7 +22,8 @@ ON_DEVICE = (KERNEL, MEMCPY, MEMSET)
 OPERATOR, ANNOTATION = "cpu_op", "user_annotation"
 CALLS = ("cuda_runtime", "cuda_driver")
 ON_HOST = (OPERATOR, ANNOTATION, *CALLS)
-FETCHES, UPDATES = "enumerate(DataLoader)", "Optimizer."
+FETCHES, UPDATES, STEPS = "enumerate(DataLoader)", "Optimizer.", "Optimizer.step#"
+BACKWARD = "autograd::engine::evaluate_function"
 COMPILED = ("Torch-Compiled Region", "## Call CompiledFxGraph")  # that stand for operators, each with a number or a hash
 READS = frozenset(("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"))
 COPIES = frozenset(("aten::copy_", "aten::to", "aten::_to_copy", "aten::pin_memory"))
@@ -53,20 +54,21 @@ class Piece:
     name: str = ""  # of the operator; "" where none was running
 
 
-def summary(trace: Json, steps: int | None = None) -> Json | None:
-    """Seconds of a step by kind, by operator, and of the device; None where no step lies between its marks.
+def summary(trace: Json, mark: int | None = None, steps: int | None = None) -> Json | None:
+    """Seconds of a step by kind, by operator, and of the device; None where there is no mark.
 
-    ``steps``: how many there are in the last mark, where it spans several. The first of several marks is for warming up.
+    ``mark``: the number of the one that is wanted, in which there are ``steps`` steps. Else each mark is a step, the first of several is for
+    warming up.
     """
     events = read(trace)
     marks = sorted((one for one in events if one.name.startswith(WINDOW)), key=lambda one: one.begin)
-    if not marks or marks[-1].end <= marks[-1].begin:
+    used = (marks[1:] or marks) if mark is None else [one for one in marks if one.name == f"{WINDOW}{mark}"]
+    if not used or used[-1].end <= used[0].begin:
         return None
-    used = marks[-1:] if steps is not None else marks[1:] or marks
     count = steps or len(used)
     window, lane = (used[0].begin, used[-1].end), used[-1].lane
     device = [one for one in _on_one_device(events) if one.end > window[0] and one.begin < window[1]]
-    host = [one for one in events if one.kind in ON_HOST]
+    host = list(_updates([one for one in events if one.kind in ON_HOST]))
     pieces = host_pieces(host, lane, _without_last_wait(host, lane, window) if device else window)
     return {"steps": count, "seconds": MICRO * length([window]) / count,
             "kinds": {kind: MICRO * sum(piece.end - piece.begin for piece in pieces if piece.kind == kind) / count for kind in KINDS},
@@ -79,6 +81,15 @@ def read(trace: Json) -> list[Event]:
     return [Event(one.get("name", ""), one["cat"], one["ts"], one["ts"] + one["dur"], (one.get("pid"), one.get("tid")),
                   (one.get("args") or {}).get("correlation"))
             for one in trace["traceEvents"] if one.get("ph") == "X" and one.get("cat") in (*ON_HOST, *ON_DEVICE) and one.get("dur") is not None]
+
+
+def _updates(host: Sequence[Event]) -> Iterator[Event]:
+    """Where an optimizer is given a closure, its step begins when the last backward in it has ended: what comes before is training."""
+    ends = sorted((one.end, one.begin) for one in host if one.name.startswith(BACKWARD))
+    for event in host:
+        at = bisect_right(ends, (event.end, float("inf"))) - 1
+        closed = event.kind == ANNOTATION and event.name.startswith(STEPS) and at >= 0 and ends[at][1] >= event.begin
+        yield replace(event, begin=ends[at][0]) if closed else event
 
 
 # -- spans of time: sorted, and apart from each other, after ``union`` ------------------------------------------------------

@@ -166,15 +166,22 @@ class Timing(Performance):
             yield from self._trace(looked.mean, _operations_of(profile))
 
     def _trace(self, step_seconds: float = 0.0, operations: float = 0.0) -> Plan:
-        """One step to warm the profiler up, and a handful that count."""
+        """A step to warm the profiler up, and some that count; others in their place where something else went on (an epoch's end)."""
         steps = plans.steps_to_trace(step_seconds, operations)
         if not steps:
             self._tell("torch", {"why": TOO_MANY.fill(count=round(operations))})
             return
         yield Block(AS_WRITTEN, 1, 0, "trace")
-        timed = yield Block(AS_WRITTEN, steps, 0, "trace")
+        for _ in range(plans.TRACES):
+            traced = yield Block(AS_WRITTEN, steps, 0, "trace")
+            self.tracing.timed(traced.seconds)
+            if plans.even(traced.seconds):
+                break
+        self._tell_traced()
+
+    def _tell_traced(self) -> None:
         with self.stage.quiet():
-            self._tell("torch", self.tracing.result(len(timed.seconds)))
+            self._tell("torch", self.tracing.result())
 
     def _worth_it(self, profile: dict[str, Any]) -> list[list[str]]:
         """What takes some part of the step is taken away, each alone."""
@@ -191,6 +198,8 @@ class Timing(Performance):
     def finish(self, ended: Any, error: str) -> None:
         if not self.ended and hasattr(self, "leader"):
             self._looking.close()
+            if self.tracing.has_some:
+                self._tell_traced()
             self.tracing.abandon()
             self._end()
         super().finish(ended, error)

@@ -29,7 +29,8 @@ def look(variant: str, seconds: float, fewest: int) -> Generator[Block, Timed, T
     return (yield Block(variant, fewest, 1, "look", seconds, 500))
 
 
-TRACED, TRACED_SECONDS = 8, 0.3  # steps under torch.profiler at most, and seconds that are enough
+TRACED, TRACED_SECONDS = 40, 0.3  # steps under torch.profiler at most, and seconds that are enough
+UNKNOWN = 8  # steps, where neither is known
 TRACED_OPERATIONS, MOST_OPERATIONS = 10_000, 60_000  # that are enough, and of a step that are too many: each becomes some records
 
 
@@ -37,8 +38,15 @@ def steps_to_trace(step_seconds: float, operations: float) -> int:
     """Few where a step is long or has many operations, but two where that can be; 0 where one has too many."""
     if operations > MOST_OPERATIONS:
         return 0
-    enough = min(TRACED_SECONDS / step_seconds if step_seconds else TRACED, TRACED_OPERATIONS / operations if operations else TRACED)
+    enough = min(TRACED_SECONDS / step_seconds if step_seconds else UNKNOWN, TRACED_OPERATIONS / operations if operations else UNKNOWN)
     return max(2 if operations < TRACED_OPERATIONS else 1, min(TRACED, math.ceil(enough)))
+
+
+TRACES, FAR = 3, 10.0  # blocks at most; times the median, from which a step had something else in it
+
+
+def even(seconds: Sequence[float]) -> bool:
+    return not seconds or max(seconds) <= FAR * _median(seconds)
 
 
 def groups(leader: Conductor, asked: Sequence[Sequence[str]], rounds: int, seconds: float, send: Send, name: str = "blocks") -> Plan:
@@ -108,7 +116,7 @@ def _ratios(leader: Conductor, pairs: int, seconds: float) -> Generator[Block, T
     return [pair[AS_WRITTEN] / pair[SEARCH] for pair in found]
 
 
-def _median(values: list[float]) -> float:
+def _median(values: Sequence[float]) -> float:
     ordered = sorted(values)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

@@ -26,7 +26,8 @@ NO_STEP = Text("no whole step was recorded", "没有记录到完整的一步")
 
 
 class Tracing:
-    """``mark`` and ``unmark`` around blocks of steps; the first begins the recording, ``result`` ends it. Nothing here raises."""
+    """``mark`` and ``unmark`` around blocks of steps, each then told by ``timed``; the first begins the recording, ``result`` ends it.
+    Nothing here raises."""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         self.file = folder / f"torch-profiler-{os.getpid()}.json"
@@ -34,6 +35,7 @@ class Tracing:
         self._profile: Any = None
         self._mark: Any = None
         self._marks = 0
+        self._best: tuple[float, int, int] | None = None  # seconds of a step, mark, steps
         self._ours = False
         for name in BEGINS:
             patching.replace(stack, profiler, name, self._begun)
@@ -81,6 +83,16 @@ class Tracing:
         except Exception as problem:
             self._failed(problem)
 
+    def timed(self, seconds: list[float]) -> None:
+        """Of the steps in the last mark. That one is taken whose steps were quickest: nothing else went on in it."""
+        if seconds and self._profile is not None:
+            found = (sum(seconds) / len(seconds), self._marks - 1, len(seconds))
+            self._best = min(found, self._best or found)
+
+    @property
+    def has_some(self) -> bool:
+        return self._best is not None
+
     def _start(self) -> None:
         if torch.autograd._profiler_enabled():
             self.why = OTHERS
@@ -94,16 +106,17 @@ class Tracing:
             self._ours = False
         self._profile = found
 
-    def result(self, steps: int) -> dict[str, Any]:
-        """The summary of the last mark, which spans ``steps`` steps; or ``why`` there is none."""
-        found = None
+    def result(self) -> dict[str, Any]:
+        """The summary of the best mark; or ``why`` there is none."""
+        found, best = None, self._best
         try:
             self.unmark()
-            recorded, self._profile = self._profile, None
+            recorded, self._profile, self._best = self._profile, None, None
             if recorded is not None:
                 recorded.stop()
-                recorded.export_chrome_trace(str(self.file))
-                found = summary(json.loads(self.file.read_text(encoding="utf-8", errors="replace")), steps) if steps else None
+                if best is not None:
+                    recorded.export_chrome_trace(str(self.file))
+                    found = summary(json.loads(self.file.read_text(encoding="utf-8", errors="replace")), *best[1:])
         except Exception as problem:
             self._failed(problem)
         self.file.unlink(missing_ok=True)
@@ -112,7 +125,7 @@ class Tracing:
     def abandon(self) -> None:
         """Ends the recording and forgets it."""
         self.unmark()
-        recorded, self._profile = self._profile, None
+        recorded, self._profile, self._best = self._profile, None, None
         try:
             if recorded is not None:
                 recorded.stop()
@@ -121,4 +134,4 @@ class Tracing:
 
     def _failed(self, problem: Exception) -> None:
         self.why = FAILED.fill(error=f"{type(problem).__name__}: {problem}"[:200])
-        self._profile = self._mark = None
+        self._profile = self._mark = self._best = None
