@@ -1,4 +1,4 @@
-"""Seven planted bottlenecks and a program without one: what ``traindx speed`` says of each; its search of loader settings against a full grid.
+"""Nine planted bottlenecks and two programs without one: what ``traindx speed`` says of each; its search of loader settings against a full grid.
 
     python benchmarks/speed.py planted [NAME ...]
     python benchmarks/speed.py peers [NAME ...]

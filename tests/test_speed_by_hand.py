@@ -7,7 +7,9 @@ from contextlib import ExitStack
 import pytest
 
 from speed_driver import speeding
+from traindx.core.codec import decode
 from traindx.core.speed import Interval, Making, SpeedReport
+from traindx.core.text import EMPTY
 from traindx.interventions.hold_batch import HoldBatch
 from traindx.interventions.tools.handmade import HandMade
 from traindx.interventions.tools.stage import Stage
@@ -132,14 +134,49 @@ for at in range(4):
 MOVED = FUNCTION.replace("    loss =", "    x, y = x.copy(), y[:1]\n    loss =")
 
 
+CLOSURE = """
+def get(): return [1], [2]
+for at in range(4):
+    x, y = get()
+    def closure():
+        loss = loss_of(model(x), y)
+        backward(loss)
+        return loss
+    closure()
+    step()
+"""
+GLOBALS = """
+def get(): return [1], [2]
+def train():
+    scale = 2
+    backward(loss_of(model(x), y))
+    step()
+for at in range(4):
+    x, y = get()
+    scale = abs(at)
+    train()
+"""
+
+
 @pytest.mark.parametrize(("source", "made"), [
+    (CLOSURE, ["get()"]), (GLOBALS, ["get()"]),
     (FUNCTION, ['get_batch("train")']), (AHEAD, ['get_batch("train")']), (GENERATOR, ["batches()"]),
     (INLINE, ["order[begin:begin + 20]", "sorted(range(40))", "data[rows[0]]", "labels[rows[0]]"]),
     (CLASS, ["next(self.source, None)"]), (PASSED, ["get(at)"]), (DEPENDENT, []), (RECURRENT, ["get()"]), (CONSTANT, []),
     (MOVED, ['get_batch("train")'])],
-    ids=["function", "ahead of its step", "generator", "inline", "class", "passed on", "depends on the model", "recurrent", "constant", "moved"])
+    ids=["closure", "globals", "function", "ahead of its step", "generator", "inline", "class", "passed on", "depends on the model", "recurrent", "constant", "moved"])
 def test_the_lines_that_make_batches(source, made, tmp_path):
     assert sorted(routed(tmp_path, source)[1]) == sorted(made)
+
+
+@pytest.mark.parametrize(("source", "made"), [
+    (FUNCTION, ['get_batch("train")']), (GENERATOR, ["batches()"]), (INLINE, ["order[begin:begin + 20]", "sorted(range(40))"]), (PASSED, [])],
+    ids=["function", "generator", "inline", "passed on"])
+def test_where_python_does_not_tell_the_expression_that_runs_its_line_does(source, made, tmp_path, monkeypatch):
+    """Before 3.11: what is made inside the call itself cannot be told from it then, and nothing is said to be constant for that."""
+    monkeypatch.setattr("traindx.perform.timing.finder._span", lambda frame, at: None)
+    route, found = routed(tmp_path, source)
+    assert sorted(found) == sorted(made) and not route.constant
 
 
 def test_what_is_not_made_or_not_known_is_told_apart(tmp_path):
@@ -160,6 +197,63 @@ def test_only_the_loop_around_forward_and_step_begins_anew(tmp_path):
     for source, head in ((GENERATOR, "batches()"), (INLINE, "range(0, 40, 20)"), (accumulates, "range(4)")):
         route, _ = routed(tmp_path, source)
         assert [text_of(source, making) for making in route.makings if making.turns] == [head]
+
+
+HIDDEN = """
+import torch
+net = torch.nn.Linear(2, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(3, 2)
+def turn():
+    global x
+    x = torch.randn(3, 2)
+for at in range(60):
+    turn()
+    net(x).mean().backward()
+    opt.step()
+"""
+
+
+def test_a_batch_that_changes_out_of_sight_is_not_said_to_be_constant(tmp_path):
+    assert diagnosed(tmp_path, HIDDEN).report.remarks[0] == by_hand.NOT_FOLLOWED
+    steady = HIDDEN.replace("    turn()\n", "")
+    speed = diagnosed(tmp_path, steady)
+    assert speed.report.remarks[0] == by_hand.NOTHING_MADE and speed.route.constant
+
+
+MODULE = """
+import random
+import torch
+def rows(): return torch.tensor([[random.random(), random.random()] for _ in range(4)])
+def train(net, opt):
+    for at in range(40):
+        x = rows()
+        loss = torch.nn.functional.mse_loss(torch.nn.functional.dropout(net(x)), x.sum(1, keepdim=True))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        print(loss.item())
+"""
+STARTER = """
+import torch
+from parts import engine
+torch.manual_seed(1)
+net = torch.nn.Linear(2, 1)
+engine.train(net, torch.optim.SGD(net.parameters(), lr=0.1))
+"""
+
+
+def test_a_loop_in_a_module_is_found_and_trains_as_before(tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "engine.py").write_text(MODULE)
+    (tmp_path / "train.py").write_text(STARTER)
+    speed = speeding(tmp_path / "train.py", tmp_path)
+    job = {"kind": "pairs", "groups": [], "rounds": 0}
+    found = speed.ask(EMPTY, {**job, "find": True}, {})
+    route = found.facts["route"]
+    assert by_hand.lines_of(decode(Route, route)) == "engine.py:7" and not (tmp_path / "parts" / "__pycache__").exists()
+    plain, routed = (speed.ask(EMPTY, {**job, **more}, {}).facts["first"]["losses"] for more in ({}, {"route": route}))
+    assert len(plain) == 5 and plain == routed
 
 
 # -- compiled so --------------------------------------------------------------------------------------------------------
@@ -303,9 +397,9 @@ def test_the_fewest_workers_that_keep_up_and_what_they_gain_at_most(fetch, rest,
 
 
 def test_a_loader_is_proposed_with_its_upper_bound_or_not_at_all():
-    route = {"makings": [{"file": "/a/train.py", "span": [12, 12, 1, 9]}], "lines": [["/a/train.py", 14, 14]]}
+    route = Route([Making("/a/train.py", (12, 12, 1, 9))], [("/a/train.py", 14, 14)])
     report = SpeedReport(phases={"input": 0.03, "forward": 0.01}, held=Interval(3.5, 3.2, 3.8, 9, 9))
-    change = by_hand.ahead(report, {**route, "lines": []}, 8)
+    change = by_hand.ahead(report, Route(route.makings), 8)
     assert change.interval is None and "x3.5" in change.why.en and "3 workers" in change.why.en and "upper bound (formula" in change.why.en
     assert "上限（公式" in change.why.zh and "num_workers=3" in change.diff.zh
     assert "x4" in by_hand.ahead(report, route, 8).why.en, "what could not be held is no bound"
@@ -315,7 +409,7 @@ def test_a_loader_is_proposed_with_its_upper_bound_or_not_at_all():
 
 
 def test_how_batches_come_is_said():
-    said = [by_hand.remark(None, True), by_hand.remark(None, False), by_hand.remark({"makings": [], "lines": [["a.py", 3, 3]], "unclear": True}, False)]
+    said = [by_hand.remark(route) for route in (Route(constant=True), Route(), Route(lines=[("a.py", 3, 3)], unclear=True))]
     assert "nothing is fetched" in said[0].en and "not measured" in said[1].en and "没有测出" in said[1].zh
     assert "a.py:3" in said[2].en and "not held" in said[2].en
 

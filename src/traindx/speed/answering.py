@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from traindx.core.amounts import percent
+from traindx.core.codec import decode, encode
 from traindx.core.speed import BatchPoint, Change, Profiled, SpeedReport
 from traindx.core.text import EMPTY, Text, number
 from traindx.core.trials import Condition, Program
@@ -16,6 +17,7 @@ from traindx.speed.asking import Answer, Asker
 from traindx.speed.changes import NOT_TRIED, TIME_UP, Candidate, candidates, no_verdict, result_of
 from traindx.speed.findings import findings_of
 from traindx.speed.reading import baseline_of, lines_of, measured_of, profiled_of
+from traindx.speed.route import Route
 from traindx.speed.statistics import interval_of, median, outcome_of, ratios_of
 from traindx.speed.verdict import elasticity_of, judge
 
@@ -89,13 +91,12 @@ class Speeding:
         self.most_workers = most_workers
         self.report = SpeedReport(subject)
         self.plain: list[list[float]] = []  # the first losses of runs as written
-        self.route: Any = None  # by which the program makes its batches itself, as the timed run found it
-        self.constant = False  # what is trained on is there before the loop
+        self.route = Route()  # by which the program makes its batches itself
 
     def ask(self, title: Text, job: dict[str, Any], variants: dict[str, Condition]) -> Answer:
         self.progress.begin(title, 1)
         try:
-            known = {"route": self.route} if self.route else {}
+            known = {"route": encode(self.route)} if self.route.makings or self.route.lines else {}
             settings = {"rounds": ROUNDS, "block_seconds": BLOCK_SECONDS, "look_seconds": LOOK_SECONDS, **known, **job}
             answer = self.asker.ask(settings, variants)
             self.progress.advance()
@@ -111,8 +112,8 @@ class Speeding:
         """Raises UsageError where no step was seen."""
         variants = {HELD: Condition("hold_batch"), "unlogged": Condition("skip_logging"), "unread": Condition("skip_reads")}
         answer = self.ask(LOOKING, {"kind": "profile", "find": True, "trace": True}, variants)
-        self.route, self.constant = answer.facts.get("route"), bool((answer.facts.get("no_route") or {}).get("constant"))
-        if self.route:
+        self.route = decode(Route, answer.facts.get("route") or {})
+        if self.route.makings or self.route.lines:
             answer = self.ask(LOOKING, {"kind": "profile", "trace": True}, variants)
         baseline = baseline_of(answer)
         if baseline is None:
@@ -137,7 +138,7 @@ class Speeding:
         report.input_lines = lines_of(inside or profile, ("input",))
         report.findings = findings_of(profile, seen, report.verdict, inside)
         if not profile["loader"]["batches"]:
-            report.remarks.append(by_hand.remark(self.route, self.constant))
+            report.remarks.append(by_hand.remark(self.route))
         if any(judged.rule == "memory/graph-kept" for judged in report.findings):
             report.remarks.insert(0, GROWS)
         return answer
@@ -167,10 +168,10 @@ class Speeding:
 
     def _curve(self, profile: dict[str, Any]) -> None:
         """The same batches once, twice and four times over: what a step takes with more of them, and nothing else changed."""
-        partly = self.route and (self.route["lines"] or self.route.get("unclear"))  # a part of the batch would stay as it is
-        if partly or not (profile["loader"]["batches"] or self.route or self.constant):
+        partly = self.route.lines or self.route.unclear  # a part of the batch would stay as it is
+        if partly or not (profile["loader"]["batches"] or self.route.found or self.route.constant):
             return
-        way = {"inputs": True} if self.constant else {}
+        way = {"inputs": True} if self.route.constant else {}
         variants = {name: Condition("hold_batch", {"times": times, **way}) for name, times in TIMES.items()}
         answer = self.ask(CURVE, {"kind": "pairs", "groups": [list(variants)], "rounds": 5}, variants)
         blocks = [{name: times * block[name] for name, times in TIMES.items()} for block in answer.blocks if block.keys() >= TIMES.keys()]
@@ -193,7 +194,7 @@ class Speeding:
         loader = profile["loader"]
         share = self.report.shares.get("input", 0.0)
         if not loader["batches"]:
-            if self.route:
+            if self.route.found:
                 self.report.data.append(by_hand.ahead(self.report, self.route, min(cores(), self.most_workers or cores())))
             return
         if share < SEARCH_WORTH or loader.get("iterable") or "num_workers" not in loader:

@@ -3,15 +3,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 from traindx.core.amounts import duration
 from traindx.core.speed import Change, SpeedReport
 from traindx.core.text import EMPTY, Text, number
 from traindx.speed.changes import NOT_TRIED
 from traindx.speed.findings import HANDING_OVER
+from traindx.speed.route import Route
 
-Route = dict[str, Any]  # as the timed run sends :class:`traindx.speed.route.Route`
 SHOWN = 3  # lines of a file
 BY_HAND = Text("No DataLoader gives the batches; the program makes them itself ({lines}), and that counts as fetching.",
                "batch 不是 DataLoader 给的，而是程序自己准备的（{lines}），这部分时间算作取数据。")
@@ -40,17 +39,17 @@ DIFF = """+ class Samples(torch.utils.data.Dataset):
 + loader = DataLoader(Samples(), batch_size={batch}, shuffle=True, num_workers={workers}, persistent_workers=True)"""
 
 
-def remark(route: Route | None, constant: bool) -> Text:
+def remark(route: Route) -> Text:
     """How the batches come."""
-    if route is None:
-        return NOTHING_MADE if constant else NOT_FOLLOWED
-    return BY_HAND.fill(lines=lines_of(route)) + (PARTLY if route.get("unclear") else EMPTY)
+    if not route.found:
+        return NOTHING_MADE if route.constant else NOT_FOLLOWED
+    return BY_HAND.fill(lines=lines_of(route)) + (PARTLY if route.unclear else EMPTY)
 
 
 def lines_of(route: Route) -> str:
     """``train.py:12, 14``."""
-    found = [(making["file"], making["span"][0]) for making in route["makings"] if making.get("holds", True)]
-    found += [(file, first) for file, first, _ in route["lines"]]
+    found = [(making.file, making.span[0]) for making in route.makings if making.holds]
+    found += [(file, first) for file, first, _ in route.lines]
     files = {file: sorted({line for other, line in found if other == file})[:SHOWN] for file, _ in found}
     return ", ".join(f"{Path(file).name}:" + ", ".join(map(str, lines)) for file, lines in files.items())
 
@@ -62,7 +61,7 @@ def ahead(report: SpeedReport, route: Route, most: int) -> Change:
     if fetch < max(HANDING_OVER, WORTH * rest):
         return Change("loader", TITLE, why=NOT_TRIED.fill(why=LITTLE.fill(fetch=duration(fetch))))
     workers, ratio = bound(fetch, rest, most)
-    ratio = min(ratio, max(report.held.ratio, 1.0)) if report.held is not None and not route["lines"] else ratio
+    ratio = min(ratio, max(report.held.ratio, 1.0)) if report.held is not None and not route.lines else ratio
     said = {"lines": lines_of(route), "workers": workers, "ratio": number(ratio), "fetch": duration(fetch), "rest": duration(rest)}
     batch = (report.baseline.batch if report.baseline else None) or "n"
     diff = Text(*(DIFF.format(sample=sample, batch=batch, workers=workers) for sample in ("sample i", "第 i 个样本")))

@@ -69,19 +69,31 @@ def route_of(calls: Sequence[Call], sources: dict[str, str]) -> Route:
     found = Route()
     reached = False
     for call in (call for call in calls if call.kind in SINKS):
-        for frame in call.frames:
-            scope = scopes.get(_key(frame))
-            if scope is None:
-                found.unclear |= not frame.function.startswith("<")
-                continue
-            reached = True
-            scope.follow(frame)
-            if frame.lasting or not scope.from_outside:
-                break
+        reached |= _follow(call, scopes, found)
     for scope in scopes.values():
         scope.tell(found)
     found.constant = reached and not (found.found or found.unclear or found.moving)
     return found
+
+
+def _follow(call: Call, scopes: dict[tuple[str, str, int], _Scope], found: Route) -> bool:
+    """From the innermost function outwards, as far as what goes in comes from there; whether any of it could be read."""
+    reached, given = False, True  # by the caller's arguments
+    free: dict[str, _Scope] = {}  # names of inner functions that are none of theirs
+    for frame in call.frames:
+        scope = scopes.get(_key(frame))
+        if scope is None:
+            found.unclear |= not frame.function.startswith("<")
+            continue
+        reached = True
+        if given:
+            scope.follow(frame)
+        scope.needed |= {name for name, inner in free.items() if scope.encloses(inner)}
+        if frame.lasting:
+            break
+        given = scope.from_outside
+        free |= dict.fromkeys(scope.free, scope)
+    return reached
 
 
 def _key(frame: Frame) -> tuple[str, str, int]:
@@ -124,6 +136,7 @@ class _Scope:
         self.needed: set[str] = set()
         self.acting: dict[ast.AST, set[str]] = {}  # expression (or statement) -> kinds of what it calls
         self.arguments: list[ast.expr] = []  # of the calls that train
+        self.vague = False  # some of them are known by their statement only
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
@@ -147,6 +160,16 @@ class _Scope:
         """Whether something of what is needed is a parameter."""
         return bool(self._slice()[1] & self.parameters)
 
+    @property
+    def free(self) -> set[str]:
+        """Names that are needed and belong to a function around this one, or to the file."""
+        bound = {name for statement in self.inside for name in _targets(statement)}
+        return {name for name in self._slice()[1] - bound - self.parameters if not name.startswith(f"{SELF}.")}
+
+    def encloses(self, inner: _Scope) -> bool:
+        """Whether names that are free there may be this one's."""
+        return self.file == inner.file and (isinstance(self.node, ast.Module) or inner.node in ast.walk(self.node))
+
     # -- what trains --------------------------------------------------------------------------------------------------
 
     def acts(self, frame: Frame, kind: str) -> None:
@@ -168,7 +191,7 @@ class _Scope:
         if node is None:
             return
         if not isinstance(node, ast.Call):
-            self.needed |= _loaded([node])
+            self.needed, self.vague = self.needed | _loaded([node]), True
             return
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         self.needed |= _loaded(given)
@@ -228,7 +251,7 @@ class _Scope:
         found.makings += [Making(self.file, span_of(_iterated(loop)), True, holds, True) for loop, holds in turning.items()]
         found.lines += [(self.file, *_lines(statement)) for statement in taken if statement not in turning and not _targets(statement)]
         found.lines += [(self.file, *_lines(loop)) for loop in taken if isinstance(loop, ast.For) and loop not in turning and _fetches(loop)]
-        found.moving |= bool(taken)
+        found.moving |= bool(taken) or self.vague
         found.unclear |= not self.lasting and any(name.startswith(f"{SELF}.") for name in self.needed - self.settled)
 
     def _each_step(self, node: ast.AST) -> bool:

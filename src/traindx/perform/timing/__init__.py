@@ -4,7 +4,7 @@ Settings: ``variants`` (names of the conditions, in their order); ``kind``: ``pr
 all of it; ``first``: steps at the beginning under ``first_variant``, whose losses are told; ``groups`` of variants to be timed side by side,
 ``rounds`` times, in blocks of ``block_seconds``; ``trace``: some steps under torch.profiler, after all else; ``under``: a variant that is on
 for the whole profile; ``find``: where no DataLoader gives the batches, the run ends after its first steps with the ``route`` by which the
-program makes them itself; ``route``: one that was found. Facts sent: ``program``, ``first``, ``route`` or ``no_route``, ``bare``,
+program makes them itself, if there is any; ``route``: one that was found. Facts sent: ``program``, ``first``, ``route``, ``bare``,
 ``profile``, ``blocks``, ``torch``, ``tried``, ``best``, ``states``, ``seen``.
 """
 from __future__ import annotations
@@ -131,8 +131,8 @@ class Timing(Performance):
         self._tell("program", self.facts.told())
         if self.job.get("find") and not self.epochs.loads:
             route = self.finder.route()
-            self._tell("route" if route.found else "no_route", route)
-            if route.found:
+            self._tell("route", route)
+            if route.makings or route.lines:
                 self._end()
                 return
         self.finder.done = True

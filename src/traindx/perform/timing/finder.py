@@ -10,6 +10,7 @@ from typing import Any
 from traindx.core.speed import Span
 from traindx.interventions.tools.stage import Backward, LossCall, Part, RootCall, Stage
 from traindx.probes import sites
+from traindx.probes.tensors import tensors_in
 from traindx.speed.route import Call, Frame, Kind, Route, route_of
 
 MOST = 400  # calls
@@ -23,11 +24,13 @@ class Finder(Part):
         self.stage, self.done = stage, False
         self._step = 0
         self._calls: dict[tuple[Any, ...], tuple[Kind, list[tuple[FrameType, int]]]] = {}
+        self._inputs: dict[int, list[tuple[Any, int]]] = {}  # of the model, by step: tensors (kept) and their versions
         self._steps: dict[tuple[FrameType, int], set[int]] = {}
 
     def on_root_call(self, call: RootCall) -> None:
-        if call.grad and call.has_parameters:
-            self._note("forward")
+        if call.grad and call.has_parameters and self._note("forward"):
+            given = tensors_in([call.args, call.kwargs])
+            self._inputs.setdefault(self._step, []).extend((t, -1 if t.is_inference() else t._version) for t in given)
 
     def on_loss_call(self, call: LossCall) -> None:
         if call.grad and not self.stage.depth:  # else it is a part of the model
@@ -42,14 +45,15 @@ class Finder(Part):
     def on_tick(self, step: int) -> None:
         self._step = step
 
-    def _note(self, kind: Kind) -> None:
-        """The first step may hold what is only done once."""
+    def _note(self, kind: Kind) -> bool:
+        """Whether it was noted. The first step may hold what is only done once."""
         if self.done or not self._step or len(self._calls) >= MOST:
-            return
+            return False
         frames = [(frame, frame.f_lasti) for frame in _users_frames(sys._getframe(2))]
         for place in frames:
             self._steps.setdefault(place, set()).add(self._step)
         self._calls.setdefault((kind, *((frame.f_code, at) for frame, at in frames)), (kind, frames))
+        return True
 
     def route(self) -> Route:
         """What was found; nothing is looked at any more."""
@@ -57,14 +61,24 @@ class Finder(Part):
         lasting = {frame for (frame, _), steps in self._steps.items() if len(steps) > 1}
         calls = [Call(kind, tuple(_told(frame, at, frame in lasting) for frame, at in frames)) for kind, frames in self._calls.values()]
         sources = {frame.file: _text(frame.file) for call in calls for frame in call.frames}
-        self._calls.clear()
-        self._steps.clear()
-        return route_of(calls, sources)
+        found = route_of(calls, sources)
+        same = {frozenset((id(tensor), version) for tensor, version in given) for given in self._inputs.values()}
+        if found.constant and len(same) > 1:  # by some way that the source does not show
+            found.constant, found.unclear = False, True
+        for kept in (self._calls, self._steps, self._inputs):
+            kept.clear()
+        return found
 
 
 def _told(frame: FrameType, at: int, lasting: bool) -> Frame:
-    code, span = frame.f_code, _span(frame, at)
-    return Frame(code.co_filename, code.co_name, code.co_firstlineno, span[0] if span is not None else frame.f_lineno, span, lasting)
+    code = frame.f_code
+    return Frame(code.co_filename, code.co_name, code.co_firstlineno, _line(frame, at), _span(frame, at), lasting)
+
+
+def _line(frame: FrameType, at: int) -> int:
+    """Of an instruction: the frame itself may have gone on."""
+    lines = (line for begin, end, line in frame.f_code.co_lines() if begin <= at < end and line is not None)
+    return next(lines, frame.f_lineno)
 
 
 def _users_frames(frame: FrameType | None) -> list[FrameType]:
