@@ -450,6 +450,13 @@ def test_a_slow_function_is_input_bound_with_its_line_and_its_remedy(tmp_path):
     assert any("makes them itself (train.py:10)" in remark.en for remark in report.remarks)
 
 
+def test_a_program_that_does_not_bear_it_is_timed_as_it_is(tmp_path):
+    proud = SLEEPY.replace("    time.sleep(0.02)\n", "    assert sys._getframe(1).f_code.co_name == '<module>'\n    time.sleep(0.02)\n").replace(
+        "import time", "import sys, time").replace("0.02", "0.001").replace("range(60)", "range(3000)")
+    report = diagnosed(tmp_path, proud).report
+    assert report.baseline.step_seconds > 0.001 and report.remarks[-1] == by_hand.NOT_FOLLOWED
+
+
 def test_a_teacher_in_every_step_is_part_of_the_step(tmp_path):
     speed = diagnosed(tmp_path, SLEEPY.replace("torch.nn.functional.mse_loss(net(x), y)", "loss").replace(
         "    opt.zero_grad()", "    with torch.no_grad():\n        aim = teacher(x)\n    opt.zero_grad()\n    "

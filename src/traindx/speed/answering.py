@@ -33,6 +33,7 @@ SEARCH_WORTH = 0.05  # of a step spent in fetching, from which loader settings a
 WORKER_BYTES = 200 << 20  # that a worker may take (rule of thumb)
 
 LOOKING = Text("timing the program as it is", "按原样计时")
+AGAIN = Text("timing it again, with its loop known", "弄清训练循环之后，再计一次时")
 CURVE = Text("the same batch, larger", "同一个 batch，逐步加大")
 TRACING = Text("some steps under torch.profiler", "在 torch.profiler 下跑几步")
 INSIDE = Text("fetching in one process, line by line", "在一个进程里逐行看取数据")
@@ -111,10 +112,7 @@ class Speeding:
     def diagnose(self) -> Answer:
         """Raises UsageError where no step was seen."""
         variants = {HELD: Condition("hold_batch"), "unlogged": Condition("skip_logging"), "unread": Condition("skip_reads")}
-        answer = self.ask(LOOKING, {"kind": "profile", "find": True, "trace": True}, variants)
-        self.route = decode(Route, answer.facts.get("route") or {})
-        if self.route.makings or self.route.lines:
-            answer = self.ask(LOOKING, {"kind": "profile", "trace": True}, variants)
+        answer = self._look(variants)
         baseline = baseline_of(answer)
         if baseline is None:
             raise UsageError(self._failure(answer))
@@ -141,6 +139,17 @@ class Speeding:
             report.remarks.append(by_hand.remark(self.route))
         if any(judged.rule == "memory/graph-kept" for judged in report.findings):
             report.remarks.insert(0, GROWS)
+        return answer
+
+    def _look(self, variants: dict[str, Condition]) -> Answer:
+        """Where the program makes its batches itself, once more with these lines known; as it is if it does not bear that."""
+        answer = self.ask(LOOKING, {"kind": "profile", "find": True, "trace": True}, variants)
+        self.route = decode(Route, answer.facts.get("route") or {})
+        if self.route.makings or self.route.lines:
+            answer = self.ask(AGAIN, {"kind": "profile", "trace": True}, variants)
+            if answer.error and "profile" not in answer.facts:
+                self.route = Route(unclear=True)
+                answer = self.ask(LOOKING, {"kind": "profile", "trace": True}, variants)
         return answer
 
     def _profiled(self, answer: Answer) -> Profiled:
