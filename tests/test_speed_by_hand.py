@@ -24,7 +24,8 @@ PLAY = """
 def model(*args): finder._note("forward"); return 0.0
 def loss_of(*args): finder._note("loss"); return 0.0
 def backward(*args): finder._note("backward")
-def step(): finder._note("step"); finder.on_tick(finder._step + 1)
+def step(): finder._note("step"); tick()
+def tick(): finder.on_tick(finder._step + 1)
 """
 
 
@@ -194,7 +195,8 @@ def test_lines_that_fill_a_batch_can_be_timed_only(tmp_path):
 def test_only_the_loop_around_forward_and_step_begins_anew(tmp_path):
     accumulates = FUNCTION.replace("    x, y", "    for part in [1, 2]:\n        x, y").replace("    loss =", "        loss =").replace(
         "    backward", "        backward")
-    for source, head in ((GENERATOR, "batches()"), (INLINE, "range(0, 40, 20)"), (accumulates, "range(4)")):
+    without_optimizer = GENERATOR.replace("step()", "tick()")
+    for source, head in ((GENERATOR, "batches()"), (without_optimizer, "batches()"), (INLINE, "range(0, 40, 20)"), (accumulates, "range(4)")):
         route, _ = routed(tmp_path, source)
         assert [text_of(source, making) for making in route.makings if making.turns] == [head]
 

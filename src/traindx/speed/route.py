@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -65,6 +65,8 @@ class Route:
 
 def route_of(calls: Sequence[Call], sources: dict[str, str]) -> Route:
     """``sources``: file -> text. Files that are not there, or are no Python, are passed over."""
+    if not any(call.kind == "step" for call in calls):  # no optimizer: a backward is the step
+        calls = [replace(call, kind="step") if call.kind == "backward" else call for call in calls]
     scopes = _scopes(calls, sources)
     found = Route()
     reached = False
