@@ -49,6 +49,8 @@ class Group:
         self.order_labels: list[Array] = []
         self.before: tuple[Array, Array] | None = None
         self.compared = self.changed = 0
+        self.rounds = 0.0
+        self.known_at_first = 0
 
     def take(self, batch: Batch, new: Array) -> None:
         """Counts a batch; the statistics are over its ``new`` rows only."""
@@ -341,6 +343,7 @@ class Model:
             if len(self.evaluations) >= GROUPS:
                 return
             group = self.evaluations[key] = Group(f"eval-{len(self.evaluations) + 1}", batch)
+            group.rounds = self.train.seen / max(len(self.train.met), 1) if self.train else 0.0
         self._follow_pass(group, batch)
         trained = self.train.met if self.train else {}
         hashes = batch.rows.tolist()
@@ -351,6 +354,7 @@ class Model:
         group.clean += share <= 0.02
         group.middle += 0.02 < share < 0.9
         new = np.fromiter((key not in group.met for key in hashes), bool, len(hashes))
+        group.known_at_first += sum(bool(value) for value, first in zip(seen, new.tolist()) if first)
         if len(group.met) < DISTINCT:
             group.met.update(zip(hashes, seen))
         if batch.labels is not None and len(group.labels) < LABEL_CLASSES:

@@ -50,6 +50,8 @@ def fed_of(model: Model, group: Group, step: int) -> Fed:
         known=float(np.mean(model.known)) if training and model.known else 0.0,
         trained=0 if training else sum(map(bool, group.met.values())),
         earlier=0 if training else sum(value == 2 for value in group.met.values()),
+        known_at_first=group.known_at_first,
+        rounds=group.rounds,
         full=group.full,
         clean=group.clean,
         middle=group.middle,

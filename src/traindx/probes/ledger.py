@@ -138,6 +138,7 @@ class FedLedger(Probe):
             if tensor.requires_grad and tensor.grad_fn is not None:
                 tensor.register_hook(lambda _: setattr(batch, "reached", True))
                 return
+        batch.frozen = True
 
     def after_module(self, module: nn.Module, path: str, args: tuple[Any, ...], output: Any) -> None:
         """The first inner module with weights of its own: what does it get?"""
@@ -328,7 +329,7 @@ class FedLedger(Probe):
     def _settle(self, batch: Batch) -> None:
         if batch.reached:
             batch.model.trained(batch, self.session.step)
-        else:
+        elif not batch.frozen:
             batch.model.evaluated(batch, self.session.step)
 
     # -- NaN and infinity

@@ -40,7 +40,8 @@ class Fed(Observation):
     elements are whole numbers. ``inputs`` counts the tensors of one call. ``known`` is the share of the latest rows
     that training had met before: 1 when all its rows are known. ``skipped`` batches were not looked at. ``loader`` and
     ``dataset`` are 0 where no DataLoader delivered the batches. ``trained`` counts the distinct evaluated rows that
-    training had seen before; of the last pass, ``full`` and ``clean`` count the batches of which (nearly) all and
+    training had seen before, ``known_at_first`` those it had seen when they were first evaluated, and ``rounds`` how often it had gone round
+    its rows when this evaluation first ran; of the last pass, ``full`` and ``clean`` count the batches of which (nearly) all and
     (nearly) no rows were. ``compared`` rows at the same places of two passes, ``changed`` of which differ although
     their labels do not. ``epoch_rows``/``epoch_distinct``: the first fully seen epoch of a loader whose sampler draws
     without replacement; ``repeated_labels`` are the labels of rows met again in it. ``run`` is the longest run of steps
@@ -73,6 +74,8 @@ class Fed(Observation):
     known: float = 0.0
     trained: int = 0
     earlier: int = 0
+    known_at_first: int = 0
+    rounds: float = 0.0
     full: int = 0
     clean: int = 0
     middle: int = 0

@@ -100,7 +100,12 @@ def _comparable(feed: Feed, group: Fed) -> bool:
     train = feed.train
     apart = group.passes <= 2 or 3 * group.passes < train.batches + train.skipped
     return (apart and min(group.bits, train.bits) >= RICH and feed.coverage >= 0.5
-            and group.trained >= max(LEAST_ROWS, LEAST_SHARE * group.distinct) and not _by_nature(feed, group))
+            and group.trained >= max(LEAST_ROWS, LEAST_SHARE * group.distinct) and not _by_nature(feed, group) and not _taken_later(group))
+
+
+def _taken_later(group: Fed) -> bool:
+    """Training had gone round its rows, and knew none of these: it was given them afterwards (pseudo-labels, queries, a replay)."""
+    return group.rounds >= 2 and group.known_at_first < 0.05 * group.trained
 
 
 def _by_nature(feed: Feed, group: Fed) -> bool:

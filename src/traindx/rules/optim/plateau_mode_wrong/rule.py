@@ -89,7 +89,7 @@ FED = Text("values that it was fed", "喂进去的值")
 RATE = Text("learning rate, first and last", "学习率的初值和末值")
 WHY = Text("whether the value is a score or a loss is concluded from its course, or its name", "它是分数还是损失，是从走势或名字推断的")
 VALUES_ASKED, LARGEST_COUNT, LARGEST_RATIO = 4, 4096, 512
-SCORES = re.compile(r"(^|[^a-z])(acc|accuracy|f1|f1_score|auc|auroc|roc_auc|ap|map|iou|miou|dice|precision|recall|r2|r2_score|mcc|kappa|bleu|psnr|ssim|score)"
+SCORES = re.compile(r"(^|[^a-z])(acc|accuracy|f1|f1_score|auc|auroc|roc_auc|map|iou|miou|dice|precision|recall|r2|r2_score|mcc|kappa|bleu|psnr|ssim)"
                     r"([^a-z]|$)", re.IGNORECASE)
 LOSSES = re.compile(r"loss|err|mse|mae|nll|perplexity|1(\.0?)? *-|\( *-", re.IGNORECASE)  # of the argument too, which may turn a score around
 
