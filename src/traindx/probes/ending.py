@@ -1,7 +1,7 @@
 """Is the end token ever a target? Looked at where a loss leaves targets out and the program says which token ends a sequence.
 
 What a token means cannot be measured: the program's own names tell (a constant or an attribute called ``eos``), or the
-``eos_token_id`` of a model's configuration or of a tokenizer.
+``eos_token_id`` of a model's configuration or of a tokenizer, or the entry ``<eos>`` of a vocabulary.
 """
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from traindx.probes.tokens import CLASS_LOSSES, MOST_TARGETS, grid_of, named
 
 CALLS = 24
 ENDS = re.compile(r"(^|_)(eos|eot|end_of_\w+)(_|$|\d)|^end_?(token|id)", re.IGNORECASE)
+CONSTANTS = frozenset(("END", "STOP"))  # in capitals only: ``end`` is also where a slice stops
+ENTRIES = ("<eos>", "</s>", "<end>", "<|endoftext|>", "<EOS>", "[EOS]", "<END>")  # of a vocabulary
 NAMES = 8
 
 
@@ -104,8 +106,11 @@ def named_ends(forward: ForwardRun, run: LossRun) -> Iterator[tuple[int, str]]:
         _note(found, getattr(getattr(forward.module, name, None), "eos_token_id", None), f"{name}.eos_token_id")
     for space in _spaces():
         for name, value in list(space.items()):
-            if ENDS.search(name):
+            if name in CONSTANTS or ENDS.search(name):
                 _note(found, value, name)
+            elif type(value) is dict:
+                for entry in ENTRIES:
+                    _note(found, value.get(entry), name)
             elif not isinstance(value, type) and type(value).__module__.partition(".")[0] not in ("torch", "builtins"):
                 _note(found, vars(value).get("eos_token_id") if hasattr(value, "__dict__") else None, f"{name}.eos_token_id")
     yield from found.items()

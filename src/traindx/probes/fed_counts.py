@@ -45,6 +45,7 @@ class Group:
         self.lows: Array | None = None
         self.highs: Array | None = None
         self.low, self.high = math.inf, -math.inf
+        self.targets: tuple[Array, Array] | None = None
         self.order: list[Array] = []
         self.order_labels: list[Array] = []
         self.before: tuple[Array, Array] | None = None
@@ -58,12 +59,22 @@ class Group:
         self.seen += len(batch.rows)
         self.width = max(self.width, len(batch.rows))
         self.low, self.high = min(self.low, batch.low), max(self.high, batch.high)
+        if batch.values is not None and len(batch.values):
+            self._stretch(batch.values)
         fresh = batch.columns[new]
         if len(fresh) and (self.mean is None or fresh.shape[1] == len(self.mean)):
             self._accumulate(fresh.astype(np.float64))
             if self.sampled < SAMPLE:
                 self.sample.append(fresh[: SAMPLE - self.sampled])
                 self.sampled += len(self.sample[-1])
+
+    def _stretch(self, values: Array) -> None:
+        """The ends of the targets by column, over every row."""
+        low, high = values.min(axis=0), values.max(axis=0)
+        if self.targets is None:
+            self.targets = low, high
+        elif len(self.targets[0]) == len(low):
+            self.targets = np.minimum(self.targets[0], low), np.maximum(self.targets[1], high)
 
     @np.errstate(all="ignore")  # data that are not finite are a finding, not a warning in the program's output
     def _accumulate(self, fresh: Array) -> None:

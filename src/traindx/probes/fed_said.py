@@ -47,6 +47,8 @@ def fed_of(model: Model, group: Group, step: int) -> Fed:
         bits=row.bits_of(table, math.prod(first.shape)) if table.size else 0.0,
         whole=bool((table == np.floor(table)).all()) if table.size else False,
         columns=group.columns(),
+        target_lows=ends(group.targets[0]) if group.targets else (),
+        target_highs=ends(group.targets[1]) if group.targets else (),
         known=float(np.mean(model.known)) if training and model.known else 0.0,
         trained=0 if training else sum(map(bool, group.met.values())),
         earlier=0 if training else sum(value == 2 for value in group.met.values()),
@@ -66,6 +68,11 @@ def fed_of(model: Model, group: Group, step: int) -> Fed:
         iterations=model.iterations if training else 0,
         storage_rows=model.storage_rows if training else 0,
     )
+
+
+def ends(values: Array) -> tuple[float, ...]:
+    """Not rounded: whether a range ends at exactly 1 is asked."""
+    return tuple(map(float, values))
 
 
 def labels_of(model: Model, step: int, everything: bool) -> Labels:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from traindx.core.codec import decode, encode
+from traindx.core.observed import Site
 from traindx.core.observed.tokens import TokenTargets
 from traindx.probes import replay
+from traindx.probes.mixing import Recorder, Result
 from traindx.probes.session import BackwardRun, ForwardRun, LossRun, Probe, Session
 from traindx.probes.tensors import readable, tensors_in
 
@@ -23,6 +27,7 @@ OFFSETS = (0, 1, 2)
 LABELS = ("label", "target")  # arguments so named are compared with, not predicted from
 ENOUGH = 32  # targets compared
 SAME = 0.98  # of them
+SEES = 1e-2  # of the output's spread: how far an output that sees the exchanged tokens moves
 RUNS_KEPT = 4
 
 
@@ -51,6 +56,8 @@ class Tokens(Probe):
         self._open: tuple[TokenTargets, ForwardRun, Tensor] | None = None
         self._copied: tuple[ForwardRun, Tensor] | None = None  # the argument that equals the targets
         self._asked = False
+        self._led: tuple[ForwardRun, Tensor, int] | None = None  # the argument that holds the targets a step later, and its time
+        self._asked_ahead = False
 
     def before_forward(self, run: ForwardRun) -> None:
         if self.session.detailed:
@@ -119,12 +126,12 @@ class Tokens(Probe):
         """Both dimensions are tried as time: shifted along the samples nothing is equal."""
         best: dict[int, float] = {}
         compared = 0
-        self._copied = None
+        self._copied = self._led = None
         for forward, _, value in self._inputs():
             if value.is_floating_point() or value.dim() != 2 or value.unique().numel() < 3:
                 continue
             sequence = value.t() if grid.first else value
-            for targets, inputs, kept in ((grid.tokens, sequence, valid), (grid.tokens.t(), sequence.t(), valid.t())):
+            for time, targets, inputs, kept in ((1, grid.tokens, sequence, valid), (0, grid.tokens.t(), sequence.t(), valid.t())):
                 if inputs.shape[0] != targets.shape[0]:
                     continue
                 for offset in OFFSETS:
@@ -134,6 +141,8 @@ class Tokens(Probe):
                         best[offset] = max(best.get(offset, 0.0), share)
                         if offset == 0 and share > SAME:
                             self._copied = forward, value
+                        if offset == 1 and share > SAME and bool(kept[:, :inputs.shape[1] // 2].all()):
+                            self._led = forward, value, 1 - time if grid.first else time
         return {"compared": compared, "equal": best or None}
 
     def _follow(self, run: LossRun, grid: Grid, tails: Tensor, seen: TokenTargets) -> None:
@@ -145,6 +154,8 @@ class Tokens(Probe):
         equal = seen.equal or {}
         if self._copied is not None and equal.get(1, 0) < SAME and seen.grad and not self._asked:
             self._open = seen, *self._copied
+        elif self._led is not None and equal.get(0, 0) < SAME and seen.grad and not self._asked_ahead:
+            self._open = seen, *self._led[:2]
 
     def _weigh(self, seen: TokenTargets, marks: Tensor, gradient: Tensor) -> None:
         size = gradient.detach().abs().reshape(-1)
@@ -156,6 +167,9 @@ class Tokens(Probe):
         if self._open is None:
             return
         (seen, forward, given), self._open = self._open, None
+        if self._led is not None:
+            self._ask_ahead(seen, *self._led)
+            return
 
         def then(outcome: replay.Outcome) -> TokenTargets | None:
             return replace(seen, causal=outcome.value) if isinstance(outcome.value, bool) else None
@@ -163,8 +177,18 @@ class Tokens(Probe):
         about = (forward.module, *tensors_in((forward.args, forward.kwargs)))
         self._asked = replay.ask(self.session, "causality", lambda: is_causal(forward, given), then, about)
 
+    def _ask_ahead(self, seen: TokenTargets, forward: ForwardRun, given: Tensor, time: int) -> None:
+        def then(outcome: replay.Outcome) -> TokenTargets | None:
+            said = outcome.value
+            if not isinstance(said, dict):
+                return None
+            return replace(seen, sees_next=said["sees"], sees_at=decode(Site, said["site"]) if said.get("site") else None)
+
+        about = (forward.module, *tensors_in((forward.args, forward.kwargs)))
+        self._asked_ahead = replay.ask(self.session, "looking ahead", lambda: sees_next(forward, given, time), then, about)
+
     def on_tick(self, step: int) -> None:
-        self._runs, self._open, self._copied = [], None, None
+        self._runs, self._open, self._copied, self._led = [], None, None, None
 
 
 def named(run: ForwardRun) -> list[tuple[str, Any]]:
@@ -276,7 +300,41 @@ def _follows(a: Tensor, b: Tensor, dim: int, given: int) -> bool | None:
     return seen and not bool(difference.narrow(dim, 0, half).any()) if bool(difference.any()) else None
 
 
-def _outputs(run: ForwardRun, given: Tensor, dim: int | None) -> list[Tensor]:
+def sees_next(run: ForwardRun, given: Tensor, time: int) -> dict[str, Any] | None:
+    """In the child: does the output from which token t is to be guessed move when token t and the later ones are exchanged?
+
+    ``site`` is the first operation in whose result the places before t move: [samples, steps, ...] or [steps, samples, ...].
+    """
+    run.module.eval()
+    half = given.shape[time] // 2
+    with torch.no_grad():
+        base, again, other = Recorder(), Recorder(), Recorder()
+        outputs = [_outputs(run, given, dim, watch) for dim, watch in ((None, base), (None, again), (time, other))]
+    pairs = [(a, b) for a, b, c in zip(outputs[0], outputs[2], outputs[1]) if a.shape == b.shape and a.dim() >= 3
+             and given.shape[time] - a.shape[time] in (0, 1) and torch.equal(a, c)]
+    if not pairs or not any(bool((a != b).any()) for a, b in pairs):
+        return None
+    sees = any(_moved(a, b, time, half - 1) for a, b in pairs)
+    return {"sees": sees, "site": _first_moved(base.results, other.results, given.shape, time, half - 1) if sees else None}
+
+
+def _moved(a: Tensor, b: Tensor, time: int, place: int) -> bool:
+    """The mean change at this place is large beside the spread of the values."""
+    return float((a - b).select(time, place).abs().mean()) > SEES * float(a.std())
+
+
+def _first_moved(base: list[Result], other: list[Result], shape: torch.Size, time: int, place: int) -> Any:
+    if [r.name for r in base] != [r.name for r in other]:
+        return None
+    for a, b in zip(base, other):
+        one, two = a.values[0], b.values[0]
+        stands = one.dim() == 3 and one.shape[:2] == shape[:2] == two.shape[:2] and one.is_floating_point()
+        if stands and a.site is not None and _moved(one, two, time, place):
+            return encode(a.site)
+    return None
+
+
+def _outputs(run: ForwardRun, given: Tensor, dim: int | None, watch: AbstractContextManager[Any] | None = None) -> list[Tensor]:
     torch.manual_seed(0)
 
     def changed(value: Any) -> Any:
@@ -287,5 +345,7 @@ def _outputs(run: ForwardRun, given: Tensor, dim: int | None) -> list[Tensor]:
         later = copy.narrow(dim, half, copy.shape[dim] - half)
         later.copy_(later.roll(1, 1 - dim))
         return copy
-    output = run.module(*map(changed, run.args), **{name: changed(value) for name, value in run.kwargs.items()})
+    args, kwargs = list(map(changed, run.args)), {name: changed(value) for name, value in run.kwargs.items()}
+    with watch or nullcontext():
+        output = run.module(*args, **kwargs)
     return [t for t in tensors_in(output, 6) if t.is_floating_point()]

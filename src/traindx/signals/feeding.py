@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from traindx.core.judge import Absent
 from traindx.core.observed import Site
 from traindx.core.observed.fed import Fed, FirstWeights, Labels
+from traindx.core.observed.mode import ForwardPass
 from traindx.core.observed.program import LossCall
 from traindx.core.recording import Recording
 from traindx.core.text import Text
+from traindx.signals.evaluation import is_rare
 
 RICH = 64.0  # bits: two continuous columns; below, equal rows by chance are no wonder
+SEEN_TO_FEED = 3  # forwards; it is looked for on detailed steps only
 _NOTHING = Text(
     "no inputs of a trained module were seen (plain tensors, a compiled model or a device without a loader)",
     "没有看到送进所训练模块的输入（只用裸张量、模型已编译，或数据在设备上又没有 DataLoader）")
@@ -49,7 +52,8 @@ class Feeding:
 
     @classmethod
     def of(cls, recording: Recording) -> Feeding | Absent:
-        fed = recording.of(Fed)
+        passes = recording.of(ForwardPass)
+        fed = [seen for seen in recording.of(Fed) if seen.group == "train" or not _feeds_a_learner(seen, passes, recording.steps)]
         labels = {seen.model: seen for seen in recording.of(Labels)}
         firsts = {seen.model: seen for seen in recording.of(FirstWeights)}
         feeds = [Feed(seen, tuple(other for other in fed if other.model == seen.model and other.group != "train"),
@@ -57,6 +61,12 @@ class Feeding:
         if not feeds:
             return Absent(_NOTHING)
         return cls(tuple(sorted(feeds, key=lambda feed: -feed.train.rows)))
+
+
+def _feeds_a_learner(group: Fed, passes: list[ForwardPass], steps: int) -> bool:
+    """A frozen part that another model is trained upon: its output goes on into that one, step by step. It is not being evaluated."""
+    return any(each.site == group.site and each.input_shape[1:] == group.row_shape and each.training and each.idle
+               and each.fed_on >= SEEN_TO_FEED and not is_rare(each, steps) for each in passes)
 
 
 @dataclass(frozen=True)

@@ -23,25 +23,40 @@ class Source:
 
     op: Op
     dim: int
+    cut: str = ""
 
     @property
-    def place(self) -> tuple[str, str, int, tuple[int, ...]]:
-        """What is alike for the same output in another step: all but the batch size."""
+    def place(self) -> tuple[object, ...]:
+        """What is alike for the same output in another step: the weights that made it, else its line; all but the batch size.
+
+        ``cut`` is the part of it that was taken, ``out[:, 4:]``.
+        """
+        weights = tuple(operand.parameter for operand in self.op.inputs if operand.parameter)
         site = self.op.site
-        return self.op.name, site.file if site else "", site.line if site else 0, self.op.shape[1:]
+        return self.op.name, weights or (site and (site.file, site.line)), self.op.shape[1:], self.cut
 
 
 def source_of(trace: OpTrace, op: Op, dim: int) -> Source | None:
     """Back from the first operand of ``op`` through reshapes and softmax; None where the dimension is lost on the way."""
     at: int | None = dim
+    cut = ""
     operand = op.inputs[0] if op.inputs else None
     while operand is not None and at is not None and 0 <= operand.op < len(trace.ops):
         maker = trace.ops[operand.op]
-        if maker.name not in _SAME | _RESHAPES | _SWAPS | {"permute", "t", "T", "mT"} or not maker.inputs:
-            return Source(maker, at)
-        at = back(maker, at)
+        if maker.name == "__getitem__" and _sliced(maker):
+            cut += (maker.scalars or {}).get("1", "")
+        elif maker.name not in _SAME | _RESHAPES | _SWAPS | {"permute", "t", "T", "mT"} or not maker.inputs:
+            return Source(maker, at, cut)
+        else:
+            at = back(maker, at)
         operand = maker.inputs[0]
     return None
+
+
+def _sliced(op: Op) -> bool:
+    """``out[:, 4:]``: ranges of some dimensions, of all samples; every dimension stays where it is."""
+    return (len(op.inputs) == 1 and op.inputs[0].shape[:1] == op.shape[:1] and len(op.inputs[0].shape) == len(op.shape)
+            and (op.scalars or {}).get("1", "").startswith("(slice(None, None, None), slice("))
 
 
 def back(op: Op, dim: int) -> int | None:

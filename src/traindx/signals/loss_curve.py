@@ -8,9 +8,11 @@ from statistics import median
 
 from traindx.core.judge import Absent
 from traindx.core.observed import Site
+from traindx.core.observed.mode import ForwardPass
 from traindx.core.observed.program import BackwardCall, LossCall, OptimizerMade, Window
 from traindx.core.recording import Recording
 from traindx.core.text import Text
+from traindx.signals.evaluation import is_rare
 
 Points = list[tuple[int, float]]
 CLASSES = frozenset(("cross_entropy", "nll_loss"))
@@ -29,9 +31,9 @@ class LossCurve:
     """Finite backward roots ``[(step, value), ...]``, and what is known of their kind.
 
     ``supervised``: one optimizer, and every training loss is a torch loss against fixed targets (class ids of more
-    than one class, labels or numbers); such a loss must fall. GANs, RL, contrastive, VAE and diffusion losses need
-    not, hand-written ones are not known. ``chance`` is the loss of the best constant answer: the entropy of the class
-    mix, or the variance of the targets (None: unknown).
+    than one class, labels or numbers that no copy of the model made); such a loss must fall. GANs, RL, contrastive,
+    VAE and diffusion losses need not, hand-written ones are not known. ``chance`` is the loss of the best constant
+    answer: the entropy of the class mix, or the variance of the targets (None: unknown).
     """
 
     points: Points
@@ -141,7 +143,12 @@ def _supervised(recording: Recording, calls: list[LossCall]) -> bool:
         return False
     if len({(call.function, call.site) for call in calls}) != 1:
         return False
-    return all(_fixed_target(call) for call in calls)
+    return all(_fixed_target(call) for call in calls) and not _chases_a_copy(recording)
+
+
+def _chases_a_copy(recording: Recording) -> bool:
+    """An older copy of the learner runs in most steps, as in temporal differences: the numbers to be met move with what is learnt."""
+    return any(each.twin_of and each.idle_windows >= SHORTEST and not is_rare(each, recording.steps) for each in recording.of(ForwardPass))
 
 
 def _fixed_target(call: LossCall) -> bool:

@@ -37,7 +37,8 @@ class Fed(Observation):
 
     ``model`` stands for a set of weights: wrappers of one module are one model. ``bits`` estimates how much a row says
     (two continuous columns: 64), so that equal rows by chance can be told from copies; ``whole`` means that all
-    elements are whole numbers. ``inputs`` counts the tensors of one call. ``known`` is the share of the latest rows
+    elements are whole numbers. ``target_lows``/``target_highs`` are the ends of its float targets, by column.
+    ``inputs`` counts the tensors of one call. ``known`` is the share of the latest rows
     that training had met before: 1 when all its rows are known. ``skipped`` batches were not looked at. ``loader`` and
     ``dataset`` are 0 where no DataLoader delivered the batches. ``trained`` counts the distinct evaluated rows that
     training had seen before, ``known_at_first`` those it had seen when they were first evaluated, and ``rounds`` how often it had gone round
@@ -71,6 +72,8 @@ class Fed(Observation):
     bits: float = 0.0
     whole: bool = False
     columns: Columns | None = None
+    target_lows: tuple[float, ...] = ()
+    target_highs: tuple[float, ...] = ()
     known: float = 0.0
     trained: int = 0
     earlier: int = 0

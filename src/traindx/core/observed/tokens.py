@@ -16,7 +16,8 @@ class TokenTargets(Observation):
     ``tail_gradient`` is the gradient on those entries against the others' (0: masked later), where nothing was reduced.
 
     ``equal`` tells for an offset k the share of targets that equal the model's input k steps later (the best over its
-    integer inputs). ``causal`` is what a replay showed: whether no output depends on later inputs.
+    integer inputs). ``causal`` is what a replay showed: whether no output depends on later inputs. ``sees_next``, likewise:
+    whether outputs depend on the very input that they are to foretell, ``sees_at`` the first operation that lets it through.
     """
 
     function: str
@@ -35,3 +36,5 @@ class TokenTargets(Observation):
     compared: int = 0
     equal: dict[int, float] | None = None
     causal: bool | None = None
+    sees_next: bool | None = None
+    sees_at: Site | None = None

@@ -75,12 +75,17 @@ EXPLAINS = ("data/normalised-differently", "curve/*")
 DRAWN = 0.3  # standard errors: numbers that were drawn, not standardised, are rarely as near to mean 0 in every column
 EXACT = 1e-6  # of the range: the ends of a series that was scaled by its own minimum and maximum
 LEVELS = 300  # different values: not the grey levels of images, not ratings
+MANY = 200  # different target values, at least: no classes, no ratings
 SHIFT = 0.2  # of a standard deviation: below, the two ways of scaling hardly differ
 
 CAUSE = Text("{what} was computed on {rows} row{rows:|s}, training and validation together; seen from it, the training part has mean {mean} "
              "and standard deviation {std} in its most shifted column.",
              "{what} 是在 {rows} 个样本上算的，训练集和验证集都在里面；用它来量，训练部分偏得最多的一列，均值是 {mean}，标准差是 {std}。")
 BY_HAND = Text("The normalisation", "归一化统计量")
+CAUSE_TARGETS = Text("The targets were scaled by the minimum and maximum of {rows} row{rows:|s}, training and validation together: both run from "
+                     "{both}, the training part only {part}.",
+                     "目标是按 {rows} 个样本的最小值和最大值缩放的，训练集和验证集都在里面：合在一起是 {both}，训练部分只有 {part}。")
+TARGETS = Text("range of the training targets", "训练目标的范围")
 FIX = Text("Compute the statistics on the training rows only, then apply them to both parts.",
            "只在训练样本上计算统计量，再用到两个部分上。")
 ROWS = Text("rows that the statistics were computed on", "计算统计量所用的样本数")
@@ -113,7 +118,8 @@ def check(feeding: Feeding, scalers: list[ScalerFitted] | None, lines: ScalingLi
     for feed in feeding:
         held_out = [group for group in feed.evaluations if group.trained < 0.5 * group.distinct and group.distinct >= 10]
         found = (_by_scaler(feed, held_out, scalers or []) or _by_statistics(feed, held_out, scalers or [], lines.sites if lines else ())
-                 or _by_range(feed, held_out, scalers or [], lines.ranges if lines else ()))
+                 or _by_range(feed, held_out, scalers or [], lines.ranges if lines else ())
+                 or _by_targets(feed, held_out, scalers or [], lines.ranges if lines else ()))
         if found is not None:
             yield found
             return
@@ -198,6 +204,34 @@ def _all_span(tables: list[Columns]) -> bool:
     """Windows over one series: any of their places may hold its lowest and highest value."""
     low, high = min(table.low for table in tables), max(table.high for table in tables)
     return tables[0].levels > LEVELS and _unit(low, high) and _inside(low, high, tables[0].low, tables[0].high)
+
+
+def _by_targets(feed: Feed, held_out: list[Fed], scalers: list[ScalerFitted], lines: tuple[Site, ...]) -> Finding | None:
+    """The targets of both parts together reach exactly an end of 0 (or -1) .. 1, those of the training part do not."""
+    if feed.labels is None or feed.labels.value_distinct < MANY:
+        return None
+    for group in held_out:
+        rows = feed.train.distinct + group.distinct
+        fits = [fit for fit in scalers if fit.class_name == "MinMaxScaler" and 0.98 * rows <= fit.rows <= 1.1 * rows]
+        for train_low, train_high, low, high in zip(feed.train.target_lows, feed.train.target_highs, group.target_lows, group.target_highs):
+            whole = min(train_low, low), max(train_high, high)
+            if (fits or lines) and _reaches(*whole) and _inside(*whole, train_low, train_high):
+                others = sites(*(fit.site for fit in fits[:1]), *lines[:3], feed.train.loader_site, feed.train.site, group.site)
+                return _of_targets(rows, (train_low, train_high), whole, others, guess=not fits)
+    return None
+
+
+def _of_targets(rows: int, train: tuple[float, float], whole: tuple[float, float], places: tuple[Site, ...], *, guess: bool) -> Finding:
+    both, part = (f"{number(low)} .. {number(high)}" for low, high in (whole, train))
+    return Finding(
+        cause=CAUSE_TARGETS.fill(rows=rows, both=both, part=part), fix=FIX, where=places[0], also=places[1:], level="warning", confidence="likely",
+        because=UNSEEN_RANGE if guess else Text("", ""), evidence=(Evidence(TARGETS, part, "0 .. 1"),))
+
+
+def _reaches(low: float, high: float) -> bool:
+    """One end is exactly that of the range; the other may belong to rows that are only inputs (the first of a series)."""
+    return ((abs(high - 1) < EXACT and min(abs(low), abs(low + 1)) < 0.15)
+            or (min(abs(low), abs(low + 1)) < EXACT and 0.85 < high < 1 + EXACT))
 
 
 def _unit(low: float, high: float) -> bool:

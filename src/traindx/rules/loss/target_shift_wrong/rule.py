@@ -2,7 +2,8 @@
 
 What it is:
 At each step a language model must predict the next token. Either its targets were not shifted, so that it predicts the token that it is
-given; or they were shifted by the data and once more inside the model (Hugging Face models shift ``labels`` themselves).
+given; or they were shifted by the data and once more inside the model (Hugging Face models shift ``labels`` themselves). Or the shift
+is right, but the model may look ahead: without a causal mask it is shown the token that it must predict.
 
 Why it is silent:
 Shapes fit either way, and the loss falls: copying is easy, and the token after the next can be guessed a little.
@@ -44,7 +45,7 @@ ZH = """语言模型的目标移位错了
 
 是什么：
 语言模型每一步要预测下一个词元。要么目标没有移位，它预测的就是刚给它的那个词元；要么数据里移了一次，模型内部又移了一次
-（Hugging Face 的模型会自己移 ``labels``）。
+（Hugging Face 的模型会自己移 ``labels``）。也可能移位是对的，模型却看得到后面：没有因果掩码，要预测的词元就摆在眼前。
 
 为什么不报错：
 两种情况形状都对得上，损失也会下降：照抄很容易，隔一个的词元也能猜中一点。
@@ -78,6 +79,12 @@ UNSHIFTED = Text("The targets are the model's own input, not shifted: at each st
                  "目标就是模型自己的输入，没有移位：每一步预测的都是刚给它的词元。")
 TWICE = Text("The targets equal the input two steps later: they were shifted twice, so the model learns to skip a token.",
              "目标等于两步之后的输入：移了两次，模型学的是跳过一个词元。")
+SEEN = Text("the model is shown the token that it must predict: its outputs change with the next token (no causal mask), so it need only copy it.",
+            "模型看得到它要预测的词元：下一个词元一换，输出就跟着变（没有因果掩码），所以照抄就行。")
+FIX_SEEN = Text("Let step t attend to steps 0 .. t only: is_causal=True, or a mask with -inf above the diagonal.",
+                "让第 t 步只看第 0 .. t 步：用 is_causal=True，或在对角线以上填 -inf 的掩码。")
+CHANGED = Text("outputs after the next token was exchanged, in a second run of one batch", "把一个 batch 再跑一遍、换掉下一个词元之后的输出")
+MOVED, STAYS = Text("changed", "变了"), Text("unchanged", "不变")
 FIX_UNSHIFTED = Text("Compare the output at step t with the token at t + 1: logits[:, :-1] against tokens[:, 1:].",
                      "让第 t 步的输出对准第 t + 1 个词元：logits[:, :-1] 对 tokens[:, 1:]。")
 FIX_TWICE = Text("Shift only once: give a model that shifts inside labels equal to its input ids.",
@@ -91,6 +98,9 @@ CUTS = frozenset(("__getitem__", "narrow", "select"))
 def check(tokens: list[TokenTargets], traces: list[OpTrace] | None) -> Iterator[Finding]:
     cut = next((place for trace in traces or [] if (place := _cut_out_at(OpGraph(trace)))), None)
     training = [seen for seen in tokens if seen.grad and seen.equal]
+    if (ahead := next((seen for seen in training if seen.sees_next), None)) is not None:
+        yield _of_look_ahead(ahead, cut)
+        return
     if any(_equal(seen, 1) >= OTHER for seen in training):
         return  # some head does predict the next token
     twice = [seen for seen in training if _equal(seen, 2) >= SAME and _equal(seen, 0) < OTHER]
@@ -99,6 +109,12 @@ def check(tokens: list[TokenTargets], traces: list[OpTrace] | None) -> Iterator[
         yield _finding(unshifted[0], 0, cut)
     elif twice and len(twice) == len(training):
         yield _finding(twice[0], 2, cut)
+
+
+def _of_look_ahead(seen: TokenTargets, cut: Site | None) -> Finding:
+    where, also = pointing(seen.sees_at, seen.site, cut, seen.made_at)
+    return Finding(cause=SEEN, fix=FIX_SEEN, where=where, also=also, evidence=(Evidence(CHANGED, MOVED, STAYS, step=seen.step),),
+                   first_step=seen.step)
 
 
 def _equal(seen: TokenTargets, offset: int) -> float:

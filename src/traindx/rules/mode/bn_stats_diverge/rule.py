@@ -74,6 +74,7 @@ MEAN, SPREAD = 1.0, 4.0  # standard deviations; factor of the variances
 LAST = 3  # looks in a row
 UPDATES = 30  # of the statistics: fewer are the first steps
 VALUES = 16  # per channel, below which the batch's own statistics are noise
+STILL = 0.5  # where no validation loss was seen: the statistics are for the most part those that they were made with
 WORSE = 1.5  # validation loss over training loss
 CAUSE = Text(
     "This BatchNorm's running statistics are off: its batches lie {gap} std away and have {spread} times the variance (momentum {momentum}).",
@@ -82,16 +83,20 @@ FIX = Text("Use a momentum near 0.1; here it is the weight of the new batch. Or 
            "把 momentum 设在 0.1 左右（在这里，它是新 batch 所占的权重），或者在评估之前用 update_bn 重新估计。")
 GAP = Text("distance of the batch mean from the running mean, in standard deviations", "batch 均值与滑动均值之差（以标准差计）")
 RATIO = Text("batch variance over running variance", "batch 方差与滑动方差之比")
+MADE = Text("weight of the 0 and 1 that the statistics were made with, after {updates} updates",
+            "{updates} 次更新之后，统计量的初始值 0 和 1 还占的权重")
 LOSSES = Text("validation loss / training loss at the end", "结束时，验证损失 / 训练损失")
 
 
 def check(gaps: list[NormGap] | None, passes: list[ForwardPass] | None, recording: Recording) -> Iterator[Finding]:
     losses = _losses(recording)
-    if losses is None or losses[0] < WORSE * losses[1] or not any(each.idle and each.running_stats for each in passes or []):
+    worse = losses is not None and losses[0] >= WORSE * losses[1]
+    if not any(each.idle and each.running_stats for each in passes or []):
         return
     for norm in sorted({each.id for each in gaps or []}):
         last = [each for each in gaps or [] if each.id == norm][-LAST:]
-        if len(last) == LAST and all(_is_off(each) for each in last) and last[0].updates >= UPDATES:
+        if (len(last) == LAST and all(_is_off(each) for each in last) and last[0].updates >= UPDATES
+                and (worse or (losses is None and _weight_of_start(last[-1]) > STILL))):
             yield _finding(last[-1], losses)
 
 
@@ -105,15 +110,22 @@ def _losses(recording: Recording) -> tuple[float, float] | None:
     return (validation[-1][1], mean) if mean > 0 else None
 
 
+def _weight_of_start(each: NormGap) -> float:
+    """What the 0 and 1 that the statistics were made with still weigh in them."""
+    return (1 - each.momentum) ** each.updates if each.momentum is not None else 0.0
+
+
 def _is_off(each: NormGap) -> bool:
     return each.values >= VALUES and (each.mean_gap > MEAN or not 1 / SPREAD < each.spread < SPREAD)
 
 
-def _finding(each: NormGap, losses: tuple[float, float]) -> Finding:
+def _finding(each: NormGap, losses: tuple[float, float] | None) -> Finding:
+    said = (Evidence(LOSSES, f"{number(losses[0])} / {number(losses[1])}") if losses else
+            Evidence(MADE.fill(updates=each.updates), number(_weight_of_start(each)), Text("about 0", "约 0"), "formula", step=each.step))
     return Finding(
         cause=CAUSE.fill(gap=number(each.mean_gap), spread=number(each.spread), momentum=str(each.momentum)), fix=FIX,
         where=each.made_at,
         evidence=(Evidence(GAP, each.mean_gap, f"< {MEAN}", "rule of thumb", step=each.step),
                   Evidence(RATIO, each.spread, Text("about 1", "约 1"), step=each.step),
-                  Evidence(LOSSES, f"{number(losses[0])} / {number(losses[1])}")),
+                  said),
         first_step=each.step)

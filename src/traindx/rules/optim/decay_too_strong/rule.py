@@ -71,7 +71,7 @@ weight decay 设为 0：损失下降。
 LEVEL = "warning"
 STEP = 3
 EXPLAINS = ("curve/plateau", "init/gradient-vanishing", "init/activation-collapse", "init/dead-units", "init/symmetric", "loss/constant",
-            "optim/lr-too-low", "optim/lr-too-high")
+            "optim/lr-too-low", "optim/lr-too-high", "data/labels-misaligned")
 EXPERIMENT = "decay-0"
 
 TOWARD_ZERO = 0.7  # cosine of the update with minus the weights: half of its square is decay

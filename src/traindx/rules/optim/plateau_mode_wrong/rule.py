@@ -98,20 +98,27 @@ def check(schedulers: list[SchedulerMade], recording: Recording) -> Iterator[Fin
     rates = [value for _, value in recording.series.get("lr", [])]
     losses = [value for _, value in recording.series.get("loss", [])]
     validation = [value for _, value in recording.series.get("val_loss", [])]
-    if not rates or rates[-1] >= 0.999 * max(rates) or not _falls(losses):
+    if not rates or rates[-1] >= 0.999 * max(rates):
         return
+    falls = _falls(losses)
     for made in schedulers:
         if len(made.fed) < VALUES_ASKED or not all(map(math.isfinite, made.fed)):
             continue
-        if made.mode == "min" and rises_at_once(made.fed) and (is_score(made.fed, validation) or is_called_a_score(made.call_site)):
+        if made.mode == "min" and rises_at_once(made.fed) and (
+                (is_called_a_score(made.call_site) and (falls or _shares(made.fed))) or (falls and is_score(made.fed, validation))):
             yield _finding(made, RISES, "max", rates)
-        elif made.mode == "max" and rises_at_once([-value for value in made.fed]) and is_loss(made.fed, validation, losses):
+        elif made.mode == "max" and falls and rises_at_once([-value for value in made.fed]) and is_loss(made.fed, validation, losses):
             yield _finding(made, FALLS, "min", rates)
 
 
 def _falls(losses: Sequence[float]) -> bool:
     tenth = max(1, len(losses) // 10)
     return len(losses) >= 2 * tenth and median(losses[-tenth:]) < 0.9 * median(losses[:tenth])
+
+
+def _shares(values: Sequence[float]) -> bool:
+    """All within 0 .. 1: told by its name, such a score needs no loss beside it that fell (the rate may be gone before it could)."""
+    return min(values) >= 0 and max(values) <= 1
 
 
 def rises_at_once(values: Sequence[float]) -> bool:

@@ -2,8 +2,8 @@
 
 What it is:
 The training is sound, but the number that reports on it is not: the class is picked over the wrong dimension, predictions are
-compared with targets of another shape, logits are cut at 0.5 (or probabilities at 0), or batches count alike though the last
-one is smaller.
+compared with targets of another shape, logits are cut at 0.5 (or probabilities at 0), batches count alike though the last
+one is smaller, or answers about every pixel or node are divided by the number of samples.
 
 Why it is silent:
 All of these run: shapes agree by accident or broadcast, and the result lies between 0 and 1.
@@ -31,21 +31,22 @@ The op trace of an evaluation, and arithmetic on its values.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.ops import Op, OpTrace
-from traindx.core.observed.readings import Evaluation
+from traindx.core.observed.readings import Evaluation, Pass, Quantity, Said
 from traindx.core.text import Text, number
 from traindx.signals.layout import Source, choices, class_dims
 from traindx.signals.op_graph import PASSING, REDUCING, size_of
-from traindx.signals.said import Match, matches
+from traindx.signals.said import FEWEST, Match, agrees, matches
 
 ZH = """指标算错了
 
 是什么：
 训练本身没问题，报出来的数字却不对：取类别时用错了维度；预测和标签形状不同就拿来比较；logits 按 0.5 划线（或者概率按 0 划线）；
-最后一个 batch 比较小，却和别的 batch 算同样的分量。
+最后一个 batch 比较小，却和别的 batch 算同样的分量；每个像素或节点都算了一个答案，却除以样本数。
 
 为什么不报错：
 这些写法都能运行：形状碰巧相同，或者自动广播了，结果也都落在 0 和 1 之间。
@@ -94,6 +95,11 @@ CAUSE_MEAN = Text("The accuracy said is a mean over batches, though the last one
                   "over the samples it is {right}.",
                   "给出的准确率是各个 batch 的平均，可是最后一个 batch 只有 {last} 个样本，不是 {batch} 个：按样本算应当是 {right}。")
 FIX_MEAN = Text("Add up the right answers and divide by the number of samples.", "累加答对的个数，再除以样本总数。")
+CAUSE_MANY = Text("The accuracy said is {value}: {right} right answers were divided by {samples} sample{samples:|s}, but each sample has several targets.",
+                  "给出的准确率是 {value}：用答对的 {right} 个除以了 {samples} 个样本，但每个样本有好几个目标。")
+FIX_MANY = Text("Divide by the number of targets that were compared: targets.numel().", "除以比较过的目标个数：targets.numel()。")
+ONE = Text("at most 1", "不超过 1")
+ACCURACY = re.compile(r"(?<![a-z])acc(uracy|uracies)?(?![a-z])", re.IGNORECASE)
 TAKEN = Text("size of the dimension that was taken", "所取那一维的大小")
 CLASSES = Text("the {count} class{count:|es}", "{count} 个类别")
 SIZE = Text("elements compared", "比较的元素个数")
@@ -117,6 +123,21 @@ def check(traces: list[OpTrace], evaluations: list[Evaluation] | None) -> Iterat
     for found in matches(evaluations or [], "over batches"):
         if abs(found.said.value / (100 if found.said.value > 1 else 1) - found.right) >= MATTERS:
             yield _mean_of_batches(found)
+    told = [each for each in map(_above_one, evaluations or []) if each is not None]
+    if len(told) >= FEWEST:
+        yield _many_targets(*told[0])
+
+
+def _above_one(evaluation: Evaluation) -> tuple[Said, Quantity, Pass, int] | None:
+    """A number in a line that speaks of accuracy, which is above 1 and is a count of right answers over the number of samples."""
+    for said in evaluation.said:
+        if said.value > 1.0 and said.site is not None and ACCURACY.search(said.site.code):
+            for one in evaluation.passes:
+                for quantity in one.quantities:
+                    share = quantity.total / max(one.samples, 1)
+                    if quantity.counting and share > 1.0 and agrees(said, share):
+                        return said, quantity, one, evaluation.step
+    return None
 
 
 def _users(trace: OpTrace, index: int) -> list[Op]:
@@ -184,11 +205,12 @@ def _compared(trace: OpTrace, op: Op) -> bool:
 
 
 def _wrong_dim(trace: OpTrace, op: Op, source: Source, loss: Source) -> Finding:
-    shape = list(source.op.shape)
+    sizes = op.inputs[0].shape if source.cut else source.op.shape
+    shape = list(sizes)
     return Finding(
         cause=CAUSE_DIM.fill(op=op.name, shape=shape, taken=source.dim, classes=loss.dim),
         fix=FIX_DIM.fill(dim=(op.scalars or {}).get("1", (op.scalars or {}).get("dim", ""))), where=op.site,
-        evidence=(Evidence(TAKEN, source.op.shape[source.dim], CLASSES.fill(count=source.op.shape[loss.dim]), step=trace.step),),
+        evidence=(Evidence(TAKEN, sizes[source.dim], CLASSES.fill(count=sizes[loss.dim]), step=trace.step),),
         first_step=trace.step)
 
 
@@ -211,3 +233,11 @@ def _mean_of_batches(found: Match) -> Finding:
         where=found.quantity.site or said.site, also=tuple(s for s in (said.site,) if s is not None and s != found.quantity.site),
         evidence=(Evidence(SAID, f"{said.value:.{said.decimals}f}", RIGHT.fill(value=number(found.right, 4)), step=found.step),),
         first_step=found.step)
+
+
+def _many_targets(said: Said, quantity: Quantity, one: Pass, step: int) -> Finding:
+    value = f"{said.value:.{said.decimals}f}"
+    return Finding(
+        cause=CAUSE_MANY.fill(value=value, right=round(quantity.total), samples=one.samples), fix=FIX_MANY, where=said.site,
+        also=tuple(s for s in (quantity.site,) if s is not None and s != said.site),
+        evidence=(Evidence(SAID, value, ONE, step=step),), first_step=step)
