@@ -9,7 +9,7 @@ and is for timing only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -141,7 +141,7 @@ class _Held:
         self.given = 0
         self.own: Any = None
 
-    def __iter__(self) -> Self:
+    def __iter__(self) -> _Held:
         return self
 
     def __len__(self) -> int:

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar, TypeVar
 
 from traindx.core.text import EMPTY, Text
 from traindx.core.trials import Applied, ConditionState
 from traindx.interventions.tools.stage import Part, Stage
 
+Kind = TypeVar("Kind", bound="Intervention")
 NEVER = Text("Nothing in the program was changed by it: what it changes did not come up.", "它什么也没改动：程序里没有出现它要改的东西。")
 BROKE = Text("It could not be kept up: {error}", "中途没法继续改动：{error}")
 COMPILED = Text("Parts of the program are compiled: whether anything was changed inside them is not seen.",
@@ -33,7 +34,7 @@ class Intervention(Part):
     def name(self) -> str:
         return type(self).__module__.rsplit(".", 1)[-1]
 
-    def __enter__(self) -> Self:
+    def __enter__(self: Kind) -> Kind:
         self.stage.add(self)
         self.install()
         return self
