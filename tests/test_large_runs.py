@@ -134,3 +134,17 @@ def test_a_killed_run_is_listed_and_judged_without_its_points(tmp_path, long_fil
     assert row["status"] == f"killed at step {STEPS}" and row["steps"] == STEPS and row["best"] == {"metric": "loss", "value": -7.0, "step": 100_000}
     assert judge(gather(Run(runs / "a"), runs))
     assert comparing.diff(Run(runs / "a"), Run(runs / "b"))["curves"] == {"not_compared": True}
+
+
+def test_what_a_page_has_read_the_next_one_need_not(tmp_path, long_file, monkeypatch):
+    records = pytest.importorskip("traindx.studio.records", reason="the studio is an extra")
+    monkeypatch.setattr(kept, "LARGE", 1)
+    runs = tmp_path / "runs"
+    (runs / "a").mkdir(parents=True)
+    (runs / "a" / METRICS).symlink_to(long_file / METRICS)
+    run_of(runs / "a", status="finished")
+    live = records.Live(runs, "a")
+    while not live.over:
+        news = live.news()
+    assert news["steps"] == STEPS and records.page(runs, "a")["read"] == 1 == kept.opened(runs / "a").share
+    assert not kept.opened(runs / "a").read()

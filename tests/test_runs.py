@@ -496,3 +496,29 @@ def test_what_cannot_be_repeated_is_told(said, tmp_path, change, words):
     made(tmp_path / "runs", "a", record=change.get("record"), cwd=str(tmp_path), **change.get("fields", {}))
     status, _, err = said("runs", "reproduce", "a")
     assert status == 2 and words in err
+
+
+# -- folders that are no runs ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(said, tmp_path):
+    for file in ("notes.md", "metrics.jsonl", "events.jsonl", "record.json", "report.json"):
+        path = made(tmp_path / "runs", file.replace(".", "-"))
+        (path / file).unlink(missing_ok=True)
+        os.mkfifo(path / file)
+    assert said("runs", "list")[0] == 0
+    for path in sorted((tmp_path / "runs").glob("*-*")):
+        for words in (("runs", "show", "--html", "page.html"), ("checklist", "--no-ask")):
+            assert said(*words, path.name)[0] == 0
+    status, _, told = said("runs", "note", "--best", "x", "notes-md")
+    assert status == 2 and "notes.md cannot be written" in told
+
+
+def test_markup_and_letters_that_no_encoding_has_stay_text(said, tmp_path):
+    odd = "</script><script>alert(1)</script>\ud800\u2028\x1b[31m"
+    path = made(tmp_path / "runs", "a", script=odd, argv=[odd], status=odd, record=changed(config__program__0__values__lr=odd))
+    (path / "report.json").write_text(json.dumps({"findings": [{"rule": odd, "level": odd, "title": odd, "cause": odd, "fix": odd, "where": {"file": odd, "line": odd}}]}))
+    (path / "metrics.jsonl").write_text(json.dumps({"step": 1, odd: 1.0}) + "\n" + json.dumps({"step": 2, odd: 2.0}) + "\n")
+    assert said("runs", "show", "--html", "page.html", "a")[0] == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "alert(1)" in page and "<script>alert" not in page and "\x1b" not in page

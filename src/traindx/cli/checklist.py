@@ -79,7 +79,7 @@ def _write(file: str | None, text: Callable[[], str]) -> None:
     if file is None:
         return
     try:
-        Path(file).write_text(text(), encoding="utf-8")
+        Path(file).write_text(text(), encoding="utf-8", errors="backslashreplace")
     except OSError as problem:
         raise UsageError(CANNOT_WRITE.fill(file=file, problem=reason(problem))) from None
 

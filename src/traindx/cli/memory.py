@@ -130,9 +130,9 @@ def _write(account: Account, options: argparse.Namespace, language: Language) ->
     if options.json == "-":
         sys.stdout.write(memory.render_json(account, language, None))
     elif options.json:
-        Path(options.json).write_text(memory.render_json(account, language), encoding="utf-8")
+        Path(options.json).write_text(memory.render_json(account, language), encoding="utf-8", errors="backslashreplace")
     if options.html:
-        Path(options.html).write_text(memory_html.render(account, language), encoding="utf-8")
+        Path(options.html).write_text(memory_html.render(account, language), encoding="utf-8", errors="backslashreplace")
 
 
 # -- the program ----------------------------------------------------------------------------------------------------------

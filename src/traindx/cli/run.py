@@ -371,7 +371,7 @@ def _conclude(record: RunFolder, language: Language, ask: bool) -> None:
 
 def write_file(file: str, text: str, option: str, language: Language) -> None:
     try:
-        Path(file).write_text(text, encoding="utf-8")
+        Path(file).write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as problem:
         _complain(messages.CANNOT_WRITE.fill(option=option, file=file, problem=reason(problem)), language)
 

@@ -297,6 +297,6 @@ def _finite(value: Any) -> Any:
 
 def _write(file: str, text: str) -> None:
     try:
-        Path(file).write_text(text, encoding="utf-8")
+        Path(file).write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as problem:
         raise UsageError(words.CANNOT_WRITE.fill(file=file, problem=reason(problem))) from None

@@ -150,6 +150,6 @@ def check_file(option: str, file: str | None) -> None:
 
 def write_file(option: str, file: str, text: str) -> None:
     try:
-        Path(file).write_text(text, encoding="utf-8")
+        Path(file).write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as problem:
         raise UsageError(messages.CANNOT_WRITE.fill(option=option, file=file, problem=reason(problem))) from None

@@ -95,7 +95,7 @@ def _export(file: Path, runs_dir: Path, record: str | None, language: Language) 
     if not file.parent.is_dir():
         raise UsageError(CANNOT_WRITE.fill(file=file, problem=NO_FOLDER.fill(folder=file.parent)))
     check_report_file("--export", str(file))  # before minutes of computing
-    page = chapter(language, runs_dir, record, line(language)).encode()
+    page = chapter(language, runs_dir, record, line(language)).encode("utf-8", "replace")
     try:
         file.write_bytes(page)
     except OSError as problem:

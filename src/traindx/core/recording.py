@@ -134,6 +134,8 @@ class Tail:
         self.recording.lost += sum(bool(rest.strip()) for rest in self._rest.values())
 
     def _new_lines(self, name: str) -> Iterator[str]:
+        if not (self._folder / name).is_file():  # a pipe would never end
+            return
         try:
             with open(self._folder / name, "rb") as file:
                 file.seek(self._at[name])

@@ -5,10 +5,11 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
+from errno import EINVAL
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from traindx.core.recording import BROKEN, METRICS, is_step
 
@@ -42,7 +43,7 @@ class Metrics:
         """What was written since, a piece at a time, about ``most`` bytes of it; None where the file is another one or has become
         shorter, and is read from its beginning again."""
         try:
-            with open(self.path, "rb") as file:
+            with _opened(self.path) as file:
                 about = os.fstat(file.fileno())
                 if about.st_size < self.at or self._inode not in (0, about.st_ino):
                     self.at = self.lost = self.steps = 0
@@ -86,10 +87,17 @@ class Metrics:
         return {name: column for name, column in found.items() if column[0]}
 
 
+def _opened(path: Path) -> BinaryIO:
+    """Raises OSError for what is no file: a pipe would never end."""
+    if path.exists() and not path.is_file():
+        raise OSError(EINVAL, os.strerror(EINVAL), str(path))
+    return open(path, "rb")
+
+
 def last_step(folder: Path) -> int:
     """The highest step in the last lines of the file; 0 where there is none."""
     try:
-        with open(folder / METRICS, "rb") as file:
+        with _opened(folder / METRICS) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
             lines = file.read(TAIL).split(b"\n")
     except OSError:
@@ -102,7 +110,7 @@ def _mark(path: Path, at: int) -> str | None:
     """What the file holds in front of that byte, by which another file in its place is told from it; None where it does not reach so far."""
     start = max(0, at - MARKED)
     try:
-        with open(path, "rb") as file:
+        with _opened(path) as file:
             file.seek(start)
             held = file.read(at - start)
     except OSError:

@@ -6,6 +6,7 @@ import re
 import select
 import sys
 from collections.abc import Callable, Mapping
+from errno import EINVAL
 from pathlib import Path
 
 from traindx.core.text import Language
@@ -21,7 +22,7 @@ _HEAD = re.compile(rf"^({'|'.join(LINES)}):[ \t]*(.*)$")
 def read(folder: Path) -> dict[str, str]:
     """The three lines, "" where one is empty."""
     try:
-        text = (folder / FILE).read_text(encoding="utf-8", errors="replace")
+        text = _text(folder / FILE)
     except OSError:
         text = ""
     found = dict.fromkeys(LINES, "")
@@ -32,6 +33,15 @@ def read(folder: Path) -> dict[str, str]:
     return found
 
 
+def _text(file: Path) -> str:
+    """Raises OSError for what is there and is no file: a pipe would never end."""
+    if not file.exists():
+        return ""
+    if not file.is_file():
+        raise OSError(EINVAL, os.strerror(EINVAL), str(file))
+    return file.read_text(encoding="utf-8", errors="replace")
+
+
 def is_concluded(lines: Mapping[str, str]) -> bool:
     return all(lines.get(name) for name in LINES)
 
@@ -40,7 +50,7 @@ def write(folder: Path, new: Mapping[str, str]) -> None:
     """Replaces the named lines; everything else in the file stays as it is. Raises OSError."""
     from traindx.runs.folder import write_text
     file = folder / FILE
-    old = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else []
+    old = _text(file).splitlines()
     kept = [line for line in old if not ((head := _HEAD.match(line)) and head[1] in LINES)]
     lines = read(folder) | {name: " ".join(text.split()) for name, text in new.items()}
     write_text(file, "".join(f"{line}\n" for line in [*(f"{name}: {lines[name]}".rstrip() for name in LINES), *kept]))
@@ -50,7 +60,7 @@ def add_not_done(folder: Path, items: list[str]) -> None:
     """What the checklist could not tick, below the conclusion: “not done” is safer than pretended. Raises OSError."""
     from traindx.runs.folder import write_text
     file = folder / FILE
-    text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    text = _text(file)
     text = text.split(f"\n{NOT_DONE}:\n")[0].rstrip("\n") + "\n"
     write_text(file, text + (f"\n{NOT_DONE}:\n" + "".join(f"- {item}\n" for item in items) if items else ""))
 

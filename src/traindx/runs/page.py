@@ -47,7 +47,8 @@ def noted(report: dict[str, Any]) -> list[Noted]:
 
 
 def _curves(run: Run, report: dict[str, Any]) -> str:
-    pictures = "".join(map(curve_as_html, readings(run.measured.series, noted(report))))
+    series = {printable(name): points for name, points in run.measured.series.items()}
+    pictures = "".join(map(curve_as_html, readings(series, noted(report))))
     shown = f'<div class="curves">{pictures}</div>' if pictures else f"<p>{both(messages.HTML_NO_CURVES)}</p>"
     return f"<h2>{both(messages.HTML_CURVES)}</h2>{shown}"
 

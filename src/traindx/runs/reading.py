@@ -135,9 +135,9 @@ class Run:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; {} for whatever is none: missing, cut off, too big, nested too deep."""
+    """A JSON object; {} for whatever is none: missing, no file, cut off, too big, nested too deep."""
     try:
-        if path.stat().st_size > JSON_BYTES:
+        if not path.is_file() or path.stat().st_size > JSON_BYTES:
             return {}
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -147,6 +147,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def began_in(path: Path) -> list[dict[str, Any]]:
     """The watched process itself, as it wrote into its events."""
+    if not (path / EVENTS).is_file():
+        return []
     try:
         with open(path / EVENTS, "rb") as file:
             lines = file.read(HEAD_BYTES).split(b"\n")

@@ -111,7 +111,7 @@ def _short(value: Any) -> Any:
 
 def packed(text: str) -> str:
     """Deflated and in letters, as static.js unpacks it."""
-    return base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode()
+    return base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 9)).decode()
 
 
 def page(language: Language, parts: dict[str, str]) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from traindx import messages
@@ -20,6 +21,7 @@ from traindx.studio import describing
 from traindx.studio.describing import JSON, pair, plain
 
 CHUNK = 2**23  # bytes of metrics that are read at once
+PIECE_SECONDS = 1.0  # between two pictures of a file that is still being read
 LONGEST = 2000  # letters of a line of the conclusion
 PAGES = 20  # of one run
 PLACES = (".py", ".ipynb")
@@ -189,20 +191,32 @@ class Live:
     def __init__(self, runs_dir: Path, name: str) -> None:
         self.run = run_named(runs_dir, name)
         self.curves = kept.opened(self.run.path)
-        self.over = self.up_to_date = False
+        self.over = self.up_to_date = self._kept = False
         self._said = ""
 
     def news(self) -> JSON | None:
         """What there is to say since the last time, None for nothing."""
-        changed = self.curves.read(CHUNK)
+        changed = self._read()
         status = _status(Run(self.run.path), self.curves)
         self.up_to_date = self.curves.share >= 1 or not changed
         self.over = status != "running" and self.up_to_date
+        if self.over or (self.up_to_date and not self._kept):
+            self._kept = True
+            kept.keep(self.curves)
         if not changed and status == self._said:
             return None
         self._said = status
         return {"figures": figures(self.curves.series), "read": self.curves.share, "steps": self.curves.steps,
                 "state": pair(showing.state(status)), "over": self.over}
+
+    def _read(self) -> bool:
+        """A second's worth of a large file, all of a small one; whether there was anything new."""
+        until, changed = monotonic() + PIECE_SECONDS, False
+        while self.curves.read(CHUNK):
+            changed = True
+            if monotonic() > until:
+                break
+        return changed
 
 
 # -- what else there is of a run ------------------------------------------------------------------------------------------
