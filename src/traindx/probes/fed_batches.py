@@ -57,6 +57,7 @@ class Batch:
     weighted: bool = False
     paired: bool = False
     reached: bool = False
+    unfit: bool = False  # meant for training, and not finite
     frozen: bool = False  # with gradients on, nothing of what came out has one: the features of a model that is not trained
     asked: tuple[Any, ...] = ()  # words and small numbers that the model was given: which task, which head
     question: tuple[Any, ...] | None = None  # what the label answers

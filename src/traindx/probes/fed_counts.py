@@ -208,6 +208,7 @@ class Model:
     epoch_repeats: Counter[int] = field(default_factory=Counter)
     epochs: list[tuple[int, int, dict[int, int]]] = field(default_factory=list)
     iterations: int = 0
+    left_out: int = 0  # batches whose inputs were not finite and that no backward followed
     pending_labels: list[Array] = field(default_factory=list)
     pending_values: list[Array] = field(default_factory=list)
     random: Random = field(default_factory=lambda: Random(5))

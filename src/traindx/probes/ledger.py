@@ -13,6 +13,7 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -87,7 +88,7 @@ class FedLedger(Probe):
         self._given = 0  # tensors of the latest call
         self._latest: Call | None = None
         self._head = 0  # the root module that ran last: heads may be called by themselves
-        self._bad: set[tuple[int, str]] = set()
+        self._bad: dict[tuple[int, str], NonFiniteFed] = {}
 
     # -- hooks
 
@@ -264,6 +265,7 @@ class FedLedger(Probe):
         )
         self._latest = Call(run.model, run.site, run.grad, weakref.ref(inputs[0]))
         if not math.isfinite(low) or not math.isfinite(high):
+            batch.unfit = run.grad and run.training
             self._note_nonfinite("input", inputs[0], self._latest)
         if delivered is not None:
             batch.take_delivered_target(inputs[0], delivered, step)
@@ -329,6 +331,8 @@ class FedLedger(Probe):
     def _settle(self, batch: Batch) -> None:
         if batch.reached:
             batch.model.trained(batch, self.session.step)
+        elif batch.unfit:
+            batch.model.left_out += 1
         elif not batch.frozen:
             batch.model.evaluated(batch, self.session.step)
 
@@ -351,26 +355,25 @@ class FedLedger(Probe):
         model = next((key for module, (key, _) in self._keys.items() if self.session.ids.of(module) == call.root), 0)
         if (model, what) in self._bad or not bool(bad.any()):
             return
-        self._bad.add((model, what))
         flat = bad.reshape(len(bad), -1)
         delivered = self._arrivals.of(tensor)
         site = call.loss_site if what == "target" else call.site
-        self.session.emit(
-            NonFiniteFed(
-                step=self.session.step,
-                model=model,
-                what=what,
-                site=site,
-                loader_site=delivered.site if delivered else None,
-                breaks=tuple(place for code in delivered.codes for place in source.breaks(code)) if delivered else _breaks_before(site),
-                nans=int(torch.isnan(values).sum()),
-                infinities=int(torch.isinf(values).sum()),
-                rows=tuple(flat.any(1).nonzero().reshape(-1)[:8].tolist()),
-                columns=tuple(flat.any(0).nonzero().reshape(-1)[:8].tolist()),
-                batch=int(tensor.shape[0]),
-                training=call.grad,
-            )
+        self._bad[model, what] = found = NonFiniteFed(
+            step=self.session.step,
+            key=f"nonfinite-{model}-{what}",
+            model=model,
+            what=what,
+            site=site,
+            loader_site=delivered.site if delivered else None,
+            breaks=tuple(place for code in delivered.codes for place in source.breaks(code)) if delivered else _breaks_before(site),
+            nans=int(torch.isnan(values).sum()),
+            infinities=int(torch.isinf(values).sum()),
+            rows=tuple(flat.any(1).nonzero().reshape(-1)[:8].tolist()),
+            columns=tuple(flat.any(0).nonzero().reshape(-1)[:8].tolist()),
+            batch=int(tensor.shape[0]),
+            training=call.grad,
         )
+        self.session.emit(found)
 
     # -- saying it
 
@@ -383,6 +386,10 @@ class FedLedger(Probe):
                     emit(labels_of(model, step, everything))
             for group in model.evaluations.values():
                 emit(fed_of(model, group, step))
+        for (number, what), found in self._bad.items():
+            fed = self.models.get(number)
+            if what == "input" and fed is not None and fed.left_out:
+                emit(replace(found, skipped=fed.left_out, batches=fed.left_out + (fed.train.batches if fed.train else 0)))
         for number, maps in self._maps.items():
             if maps.seen:
                 emit(maps.said(number, step, written_in(maps.delivered)))

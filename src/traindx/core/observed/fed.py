@@ -194,8 +194,9 @@ class Labels(Observation):
 @dataclass(frozen=True, kw_only=True)
 class NonFiniteFed(Observation):
     """A batch with NaN or infinity in it. ``what`` is input or target; ``rows`` are positions in the batch, ``columns``
-    in a row (some). ``breaks``: lines that divide or take a root or logarithm, of the dataset or the collate function, or, where no loader
-    delivered the batch, of what leads to it.
+    in a row (some). ``key`` is ``nonfinite-<model>-<what>``; of all ``batches`` of training, ``skipped`` had such inputs
+    and were not trained on. ``breaks``: lines that divide or take a root or logarithm, of the dataset or the collate
+    function, or, where no loader delivered the batch, of what leads to it.
     """
 
     model: int
@@ -209,6 +210,8 @@ class NonFiniteFed(Observation):
     columns: tuple[int, ...]
     batch: int
     training: bool
+    skipped: int = 0
+    batches: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,12 @@ Why it is silent:
 NaN passes through every layer without an error; one such batch turns all weights to NaN.
 
 What you see:
-A loss that is NaN from some step on, at a different step with each shuffle.
+A loss that is NaN from some step on, at a different step with each shuffle. Or, where the program leaves such batches out, a training
+that learns slowly: a few bad rows take most batches with them.
 
 Look-alikes:
-Missing values that the model masks or replaces itself do not reach the loss and are left alone.
+Missing values that the model masks or replaces itself do not reach the loss and are left alone; so is a program
+that leaves out a few batches.
 
 Fix:
 Fill or drop the missing values before training, and give constant columns a standard deviation of 1.
@@ -31,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from traindx.core.amounts import percent
 from traindx.core.findings import Evidence, Finding
 from traindx.core.observed.fed import NonFiniteFed
 from traindx.core.recording import Recording
@@ -46,10 +49,10 @@ ZH = """数据里有 NaN 或无穷大
 NaN 能穿过每一层而不报错；一个这样的 batch 就把全部权重变成 NaN。
 
 你会看到：
-从某一步起损失是 NaN；换一种打乱次序，出现的步数也变。
+从某一步起损失是 NaN；换一种打乱次序，出现的步数也变。如果程序遇到这样的 batch 就跳过，那就是学得很慢：几行坏数据会连累大半的 batch。
 
 容易混淆的情况：
-模型自己会屏蔽或替换的缺失值到不了损失，不报。
+模型自己会屏蔽或替换的缺失值到不了损失，不报；只跳过少数几个 batch 的程序也不报。
 
 怎么改：
 训练前填补或删掉缺失值；恒定的列把标准差当作 1。
@@ -74,6 +77,12 @@ CAUSE = Text("The {what} of step {step} holds {nans} NaN and {infinities} infini
              "{batch}, columns {columns}), and the loss is not finite from then on.",
              "第 {step} 步的{what}里有 {nans} 个 NaN、{infinities} 个无穷大（这个 batch 有 {batch} 行，它们在第 {rows} 行、第 {columns} "
              "列），此后损失不再是有限数。")
+SKIPPED = Text("{skipped} of {batches} training batch{batches:|es} hold inputs that are not finite and were left out by the program: {share} of the "
+               "training is lost to a few bad rows (in step {step}, rows {rows} of a batch of {batch}, columns {columns}).",
+               "{batches} 个训练 batch 里有 {skipped} 个的输入含有 NaN 或无穷大，程序把它们整个跳过了：几行坏数据让 {share} 的训练白费"
+               "（例如第 {step} 步，batch 有 {batch} 行，它们在第 {rows} 行、第 {columns} 列）。")
+FEWEST, SHARE = 10, 0.2  # batches, and their share, that are more than a few left out
+LEFT_OUT = Text("training batches left out for it", "因此被跳过的训练 batch")
 WORDS = {"input": Text("input", "输入"), "target": Text("target", "目标")}
 FIX = Text("Fill or drop these values before training, and look for the division or logarithm that made them.",
            "训练之前填补或删掉这些值，并找出产生它们的那次除法或对数。")
@@ -84,6 +93,8 @@ def check(found: list[NonFiniteFed] | None, recording: Recording) -> Iterator[Fi
     for fed in found or []:
         if _harms(fed, recording):
             yield _finding(fed)
+        elif fed.skipped >= FEWEST and fed.skipped > SHARE * fed.batches:
+            yield _of_skipped(fed)
 
 
 def _harms(fed: NonFiniteFed, recording: Recording) -> bool:
@@ -93,10 +104,22 @@ def _harms(fed: NonFiniteFed, recording: Recording) -> bool:
     return bad is not None and (abs(bad - fed.step) <= 1 if fed.training else True)
 
 
+def _of_skipped(fed: NonFiniteFed) -> Finding:
+    places = sites(fed.loader_site, *fed.breaks[:1], fed.site)
+    return Finding(
+        cause=SKIPPED.fill(skipped=fed.skipped, batches=fed.batches, share=percent(fed.skipped / fed.batches), step=fed.step, batch=fed.batch,
+                           **_in_the_batch(fed)),
+        fix=FIX, where=places[0] if places else None, also=places[1:], level="warning", first_step=fed.step,
+        evidence=(Evidence(LEFT_OUT, fed.skipped, "0"),))
+
+
+def _in_the_batch(fed: NonFiniteFed) -> dict[str, str]:
+    return {"rows": ", ".join(map(str, fed.rows)), "columns": ", ".join(map(str, fed.columns))}
+
+
 def _finding(fed: NonFiniteFed) -> Finding:
     places = sites(fed.loader_site, *fed.breaks[:1], fed.site)
-    rows, columns = (", ".join(map(str, numbers)) for numbers in (fed.rows, fed.columns))
     return Finding(
-        cause=CAUSE.fill(what=WORDS[fed.what], step=fed.step, nans=fed.nans, infinities=fed.infinities, rows=rows, batch=fed.batch,
-                         columns=columns), fix=FIX, where=places[0] if places else None, also=places[1:], first_step=fed.step,
+        cause=CAUSE.fill(what=WORDS[fed.what], step=fed.step, nans=fed.nans, infinities=fed.infinities, batch=fed.batch,
+                         **_in_the_batch(fed)), fix=FIX, where=places[0] if places else None, also=places[1:], first_step=fed.step,
         evidence=(Evidence(COUNT, fed.nans + fed.infinities, "0", step=fed.step),))
