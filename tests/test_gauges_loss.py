@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from traindx.gauges import Watchers, build, label_floor, names
 from traindx.gauges.tools import losscalls
 from traindx.gauges.tools.gaussian import expected_binary_excess, expected_excess, implied_std
 from traindx.gauges.tools.losscalls import LossCall
+from traindx.probes.losses import terms_of
 from trial_driver import trial
 
 torch.manual_seed(0)
@@ -247,3 +249,16 @@ def test_every_file_here_is_a_gauge_that_starts_and_says_something_of_nothing():
     with trial(*(Gauge(name) for name in names())) as facts:
         pass
     assert set(facts) == set(names())
+
+
+@pytest.mark.parametrize(("function", "given", "target"), [
+    ("cross_entropy", torch.randn(6, 4), torch.tensor([0, 1, 3, -100, 2, -100])),
+    ("cross_entropy", torch.randn(6, 4, 3), torch.randint(0, 4, (6, 3))),
+    ("cross_entropy", torch.randn(6, 4), torch.rand(6, 4).softmax(1)),
+    ("nll_loss", torch.randn(6, 4).log_softmax(1), torch.randint(0, 4, (6,))),
+    ("mse_loss", torch.randn(6, 2), torch.randn(6, 2)),
+    ("binary_cross_entropy_with_logits", torch.randn(6, 2), torch.rand(6, 2))])
+def test_a_sum_is_so_many_means(function, given, target):
+    loss = getattr(torch.nn.functional, function)
+    run = SimpleNamespace(function=function, input=given, target=target, arguments={})
+    assert loss(given, target, reduction="sum") / terms_of(run) == pytest.approx(loss(given, target).item(), rel=1e-5)

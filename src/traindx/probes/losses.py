@@ -137,6 +137,7 @@ class Losses(Probe):
         self._calls = 0
         self._per_site: dict[tuple[int, str, bool], int] = {}
         self._validation: list[tuple[float, int]] = []
+        self._means = False  # the loss that is trained on is a mean
 
     def on_loss(self, run: LossRun) -> None:
         self.session.event("loss", run.site, 0, run.function if run.grad else f"{run.function} no_grad")
@@ -147,8 +148,12 @@ class Losses(Probe):
         if self.session.coasting:
             return
         self._calls += 1
-        if not run.grad and (value := run.value) is not None:
-            self._validation.append((value, int(run.target.shape[0]) if isinstance(run.target, Tensor) and run.target.dim() else 1))
+        if run.grad:
+            self._means = run.arguments.get("reduction", "mean") == "mean"
+        elif (value := run.value) is not None:
+            sums = self._means and run.arguments.get("reduction") == "sum"  # the sum of a pass is divided by the program, later
+            self._validation.append((value / terms_of(run) if sums else value,
+                                     int(run.target.shape[0]) if isinstance(run.target, Tensor) and run.target.dim() else 1))
         key = (id(run.site), run.function, run.grad)
         count = self._per_site[key] = self._per_site.get(key, 0) + 1
         if count <= FIRST_CALLS or (self.session.detailed and count < 100_000):
@@ -185,6 +190,17 @@ class Losses(Probe):
 
     def at_end(self) -> None:
         self.on_tick(self.session.step)
+
+
+def terms_of(run: LossRun) -> int:
+    """Over how many terms this loss would take its mean (unweighted): targets that are not ignored, rows of probabilities, or elements."""
+    given, target = run.input, run.target
+    if run.function not in ("cross_entropy", "nll_loss") or not isinstance(target, Tensor):
+        return max(given.numel(), 1) if isinstance(given, Tensor) else 1
+    if target.is_floating_point():
+        return max(target.numel() // max(target.shape[1 if target.dim() > 1 else 0], 1), 1)
+    ignored = run.arguments.get("ignore_index", -100)
+    return max(int((target != ignored).sum()) if readable(target) else target.numel(), 1)
 
 
 def loss_module_site() -> Site | None:

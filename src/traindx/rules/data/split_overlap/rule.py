@@ -100,12 +100,20 @@ def _comparable(feed: Feed, group: Fed) -> bool:
     train = feed.train
     apart = group.passes <= 2 or 3 * group.passes < train.batches + train.skipped
     return (apart and min(group.bits, train.bits) >= RICH and feed.coverage >= 0.5
-            and group.trained >= max(LEAST_ROWS, LEAST_SHARE * group.distinct) and not _by_nature(feed, group) and not _taken_later(group))
+            and group.trained >= max(LEAST_ROWS, LEAST_SHARE * group.distinct) and not _by_nature(feed, group)
+            and not _taken_later(group) and not _fills_up(feed, group))
 
 
 def _taken_later(group: Fed) -> bool:
     """Training had gone round its rows, and knew none of these: it was given them afterwards (pseudo-labels, queries, a replay)."""
     return group.rounds >= 2 and group.known_at_first < 0.05 * group.trained
+
+
+def _fills_up(feed: Feed, group: Fed) -> bool:
+    """Training changes its rows at random, and meets one as it is now and then: so the training rows themselves, when they are looked at,
+    are known one after the other, by the share that was known at first of those that are left in each pass."""
+    at_first = group.known_at_first / max(group.distinct, 1)
+    return group.passes >= 2 and feed.train.known < 0.9 and _share(group) >= 0.6 * (1 - (1 - at_first) ** group.passes)
 
 
 def _by_nature(feed: Feed, group: Fed) -> bool:
