@@ -5,6 +5,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,10 +99,16 @@ def _run_script(script: Path, folder: Path, args: tuple[str, ...], max_steps: in
     return status
 
 
-def watch_ranks(script: Path, folder: Path, count: int, seconds: float = 600, args: tuple[str, ...] = (), watched: bool = True) -> Recording:
-    """Runs a script on ``count`` ranks, each in a fork of its own, as torchrun would; the recording of rank 0, which holds those of all."""
-    children = {_rank_in_child(script, folder, args, rank, count, watched): rank for rank in range(count)}
-    statuses = _statuses(children, time.monotonic() + seconds)
+def watch_ranks(script: Path, folder: Path, count: int, seconds: float = 150, args: tuple[str, ...] = (), watched: bool = True) -> Recording:
+    """Runs a script on ``count`` ranks, each in a fork of its own, as torchrun would; the recording of rank 0, which holds those of all.
+
+    A fork of a process that has run threads before may hang by itself: where one does, fresh interpreters decide.
+    """
+    statuses = _ranks(_rank_in_fork, script, folder, args, count, watched, seconds)
+    if signal.SIGKILL in statuses.values():
+        shutil.rmtree(folder)
+        folder.mkdir()
+        statuses = _ranks(_rank_in_fresh_python, script, folder, args, count, watched, 600)
     recordings = {rank: Recording.read(folder / str(rank)) for rank in range(count)}
     recordings[0].ranks = recordings
     recordings[0].status = max(statuses.values())
@@ -109,17 +116,20 @@ def watch_ranks(script: Path, folder: Path, count: int, seconds: float = 600, ar
     return recordings[0]
 
 
-def _rank_in_child(script: Path, folder: Path, args: tuple[str, ...], rank: int, count: int, watched: bool) -> int:
-    (folder / str(rank)).mkdir()
+def _ranks(start, script: Path, folder: Path, args: tuple[str, ...], count: int, watched: bool, seconds: float) -> dict[int, int]:
+    children = {}
+    for rank in range(count):
+        (folder / str(rank)).mkdir()
+        children[start(script, folder, args, rank, count, watched)] = rank
+    return _statuses(children, time.monotonic() + seconds)
+
+
+def _rank_in_fork(*call) -> int:
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            store, port = _met(folder / "port", rank)
-            os.environ.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "True", "RANK": str(rank),
-                               "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)})
-            status = _run_script(script, folder / str(rank), args, None, watched=watched)
-            del store
+            status = _rank(*call)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -127,6 +137,21 @@ def _rank_in_child(script: Path, folder: Path, args: tuple[str, ...], rank: int,
             sys.stderr.flush()
             os._exit(status)
     return child
+
+
+def _rank_in_fresh_python(script: Path, folder: Path, *call) -> int:
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import conftest as c; from pathlib import Path\n" \
+           f"sys.exit(c._rank(Path({str(script)!r}), Path({str(folder)!r}), *{call!r}))"
+    return os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "-c", code])
+
+
+def _rank(script: Path, folder: Path, args: tuple[str, ...], rank: int, count: int, watched: bool) -> int:
+    store, port = _met(folder / "port", rank)
+    os.environ.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "True", "RANK": str(rank),
+                       "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)})
+    status = _run_script(script, folder / str(rank), args, None, watched=watched)
+    del store
+    return status
 
 
 def _met(file: Path, rank: int) -> tuple[object, str]:

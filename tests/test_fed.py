@@ -66,7 +66,7 @@ def test_a_column_that_is_the_target_is_found():
 class _Batch:
     def __init__(self, columns):
         self.columns, self.rows, self.shape = columns, np.arange(len(columns)), (columns.shape[1],)
-        self.low, self.high = float(columns.min()), float(columns.max())
+        self.low, self.high, self.values = float(columns.min()), float(columns.max()), None
 
 
 def test_column_statistics_over_batches_are_those_of_the_whole_table():

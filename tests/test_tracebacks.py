@@ -68,4 +68,4 @@ def test_what_the_program_catches_is_untouched_and_afterwards_all_is_as_before()
 
 @pytest.mark.parametrize(("problem", "said"), [(PermissionError(13, "Permission denied"), "Permission denied"), (OSError("odd"), "odd"), (OSError(), "OSError")])
 def test_the_systems_words_are_framed(problem, said):
-    assert reason(problem).en == said and reason(problem).zh == f"系统提示“{said}”"
+    assert reason(problem).en == said and reason(problem).zh == f"系统提示「{said}」"
