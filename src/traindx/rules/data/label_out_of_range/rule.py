@@ -89,7 +89,7 @@ def check(losses: list[LossCall], feeding: Feeding | None) -> Iterator[Finding]:
             yield _outside(call, wanted)
             return
     for call in losses:
-        if feeding is not None and _ignores_a_class(call, feeding):
+        if feeding is not None and _ignores_a_class(call, feeding) and not _one_of_many(call, losses):
             yield _ignoring(call)
             return
 
@@ -112,6 +112,11 @@ def _ignores_a_class(call: LossCall, feeding: Feeding) -> bool:
         return False
     per_sample = any(feed.train.batch_size == call.input_shape[0] and len(feed.train.row_shape) >= 1 for feed in feeding)
     return per_sample and 0 <= call.ignore_index < call.input_shape[1] and call.ignored >= 1
+
+
+def _one_of_many(call: LossCall, losses: list[LossCall]) -> bool:
+    """Called more than once in a step, for one place of a sequence after the other: then what it leaves out is padding."""
+    return any(other.grad and other.site == call.site and other.step == call.step and other.call != call.call for other in losses)
 
 
 def _outside(call: LossCall, wanted: str) -> Finding:
